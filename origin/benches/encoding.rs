@@ -35,7 +35,6 @@ fn posts_with_much_to_escape(bencher: Bencher<'_, '_>, format: Format) {
     encode(bencher, &Sample::posts(ROWS, Prose::Quoted), format);
 }
 
-/// Measures how long it takes to make the `ETag` of a record's response.
 #[divan::bench(args = [100, 700, 10_000])]
 fn tag(bencher: Bencher<'_, '_>, bytes: usize) {
     let body: Vec<u8> = (0..=255).cycle().take(bytes).collect();

@@ -28,14 +28,12 @@ fn statements(operation: &RecordOperation, tables: &[TableAccess]) -> Vec<Statem
     render(plan(operation, &scope), &scope)
 }
 
-/// Measures how the head and the body of a request are parsed to an operation, which the edge and the origin both do.
 #[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
 fn parsing(bencher: Bencher<'_, '_>, name: &str) {
     let (target, body) = request(name);
     bencher.bench(|| parse(black_box(target), black_box(body)));
 }
 
-/// Measures how an operation is planned and rendered to SQL statements.
 #[divan::bench(args = REQUESTS.iter().map(|(name, ..)| *name))]
 fn planning_and_rendering(bencher: Bencher<'_, '_>, name: &str) {
     let (target, body) = request(name);
@@ -51,7 +49,6 @@ fn altogether(bencher: Bencher<'_, '_>, name: &str) {
     bencher.bench(|| statements(&parse(black_box(target), black_box(body)), &tables));
 }
 
-/// Measures parsing, planning and rendering of a batch of a thousand rows.
 #[divan::bench]
 fn a_batch_of_a_thousand(bencher: Bencher<'_, '_>) {
     let (_, row) = request("an insert");
@@ -63,7 +60,6 @@ fn a_batch_of_a_thousand(bencher: Bencher<'_, '_>) {
         .bench(|| statements(&parse(target, black_box(&body)), &tables));
 }
 
-/// Measures the queries that take the longest to parse for their size, at the maximum length of a URL.
 #[divan::bench(args = ["names", "names with brackets", "items", "labels", "fields"])]
 fn hostile(bencher: Bencher<'_, '_>, kind: &str) {
     let query = worst(kind);

@@ -32,7 +32,6 @@ struct Project {
     figures: VecDeque<Figure>,
 }
 
-/// A request that was answered, with its id.
 #[derive(Clone, Debug, Serialize)]
 pub struct LastRequest {
     pub id: String,
@@ -40,7 +39,6 @@ pub struct LastRequest {
     pub answered: Answered,
 }
 
-/// The data that are kept of an answered request, besides its id. Durations (`…_micros`) are in microseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
@@ -75,7 +73,6 @@ pub struct Figure {
     pub refused: u64,
     /// Requests with a status of 500 or more.
     pub failed: u64,
-    /// The sum of the durations of all requests.
     pub total_micros: u64,
     pub slowest_micros: u64,
 }
@@ -87,8 +84,6 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Records a request of a project. Once the list of requests is full, reuses the memory of the oldest request's id
-    /// for the new one.
     pub fn record(&self, project: &str, id: &str, answered: Answered) {
         let known = self.projects.get(project).or_else(|| {
             let new = self.projects.get_or_insert_with(project, || Ok::<_, std::convert::Infallible>(Arc::default()));

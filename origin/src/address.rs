@@ -11,7 +11,6 @@ use url::Url;
 
 const DEFAULT_PORT: u16 = 3306;
 
-/// The addresses of MariaDB servers, and the credentials of the admin account.
 #[derive(Debug, Clone)]
 pub struct DatabaseAddress {
     /// The first or only host of the URL, or its socket.
@@ -59,7 +58,6 @@ pub enum Tls {
     },
 }
 
-/// The PEM files of a client certificate and its private key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientCertificate {
     pub certificate: PathBuf,
@@ -78,10 +76,8 @@ const SYSTEM_STORES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Which parts of MariaDB's TLS certificate are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
-    /// Checks the certificate's issuer and host name.
     Identity,
     /// Checks the certificate's issuer, but not its host name.
     Issuer,
@@ -120,7 +116,6 @@ impl DatabaseAddress {
         address.ok_or_else(form)
     }
 
-    /// Returns the addresses of all hosts, in the order of the URL.
     pub fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
         std::iter::once(&self.endpoint).chain(&self.others)
     }

@@ -193,7 +193,6 @@ impl App {
         self.projects.undroppable(project).await
     }
 
-    /// Returns access to the roles of all projects, to read and change them.
     pub fn roles(&self) -> Roles {
         Roles::new(self.admin.clone(), self.projects.clone())
     }

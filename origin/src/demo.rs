@@ -116,8 +116,6 @@ fn post_row(id: usize, topic: &Topic, scene: &Scene, day: usize, author: usize, 
         .done()
 }
 
-/// Returns the rows of `comments`. If a post has a comment already, three in five further comments answer its first
-/// comment.
 fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     let remarks = material::remarks();
     let mut first_on_post: Vec<Option<usize>> = vec![None; subjects.len()];
@@ -152,7 +150,6 @@ fn inserts(into: &str, rows: &[String]) -> Vec<String> {
     rows.chunks(ROWS_PER_INSERT).map(|rows| format!("INSERT INTO {into} VALUES\n{}", rows.join(",\n"))).collect()
 }
 
-/// A parenthesised row of SQL literals.
 struct Row(String);
 
 impl Row {

@@ -32,23 +32,18 @@ use crate::system::{System, SystemError};
 /// Maximum wait for the origin to answer after its start.
 const ORIGIN_LIMIT: Duration = Duration::from_secs(30);
 
-/// The directory of the edge's files, and the address on which the edge listens.
 #[derive(Debug, Clone)]
 pub struct EdgePlan {
-    /// The directory of `wrangler.toml`, `node_modules` and the worker's build.
     pub root: PathBuf,
-    /// Address and port on which the edge listens.
     pub listen: SocketAddr,
 }
 
 impl EdgePlan {
-    /// Checks that `root` contains `wrangler.toml` and an installed wrangler.
     pub fn check(&self) -> Result<(), EdgeError> {
         edge::check(&self.root)
     }
 }
 
-/// The addresses and keys of the running services.
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
@@ -60,7 +55,6 @@ pub struct Running {
     pub read_key: String,
     pub project: String,
     pub database: String,
-    /// Path of `dev.env`, which holds the other values of this struct.
     pub environment_file: PathBuf,
 }
 
@@ -111,7 +105,6 @@ pub async fn run(
     outcome
 }
 
-/// The parts of an opened installation and the settings with which the origin and the edge run.
 struct Service<'a> {
     config: &'a Config,
     system: System,

@@ -11,7 +11,6 @@ use std::time::Duration;
 const BOUNDS_MICROS: [u64; 12] =
     [500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000, 30_000_000];
 
-/// A histogram of durations. Clones share the counters.
 #[derive(Clone, Debug, Default)]
 pub struct Durations(Arc<Counts>);
 

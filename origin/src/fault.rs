@@ -9,7 +9,6 @@ macro_rules! points {
         impl Point {
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Returns the point's name in `SELKIE_FAULT_POINT`.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -20,19 +19,14 @@ macro_rules! points {
 points! {
     /// Reached when the files of an upload are staged and validated, but no file or object is recorded in MariaDB.
     Arrived = "arrived";
-    /// Reached when the keys of the new objects are committed to the ledger (`selkie.media_due`).
     Announced = "announced";
-    /// Reached when one object is in the media store.
     ObjectPublished = "object_published";
-    /// Reached when all objects are in the media store.
     Published = "published";
     /// Reached when the files' rows are written, but not committed.
     RowsWritten = "rows_written";
-    /// Reached when the files' rows are committed.
     RowsCommitted = "rows_committed";
     /// Reached when a file's row is deleted, but the deletion is not committed.
     RowDeleted = "row_deleted";
-    /// Reached when the deletion of a file's row is committed.
     DeletionCommitted = "deletion_committed";
     /// Reached when objects that no file refers to, found by a sweep or left by a failed publication, are marked for
     /// deletion in the ledger.
@@ -43,12 +37,10 @@ points! {
     LedgerCleared = "ledger_cleared";
     /// Reached when an import's request has written its rows, but the import's journal does not record it.
     BatchAnswered = "batch_answered";
-    /// Reached when the import's journal records how a refused batch is divided.
     BatchSplit = "batch_split";
     /// Reached when a batch of an import is written and its refused rows are in the file of refused rows, but the
     /// journal does not record the batch.
     RowsRefused = "rows_refused";
-    /// Reached when the import's journal records that a batch is written.
     BatchRecorded = "batch_recorded";
 }
 

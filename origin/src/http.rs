@@ -137,7 +137,6 @@ impl HttpService {
     }
 }
 
-/// Whether a connection to the origin is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transport {
     Plain,
@@ -168,7 +167,6 @@ fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> 
     Ok(response)
 }
 
-/// Returns the `internal` problem for a panic of a handler.
 fn panicked(panic: &(dyn Any + Send)) -> Problem {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -194,7 +192,6 @@ fn resolve_path(request: &mut Request) {
     }
 }
 
-/// Checks the URL and headers of a request against the limits that apply to all routes.
 fn check(request: &Request) -> Result<(), Problem> {
     let uri = request.uri();
     check_url(uri.path(), uri.query())?;

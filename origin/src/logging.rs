@@ -44,7 +44,6 @@ impl Drop for LogGuard {
     }
 }
 
-/// Starts logging to standard error. Only the first call in a process has an effect.
 pub fn init(config: &Config) -> LogGuard {
     let terminal = io::stderr().is_terminal();
     let json = match config.log_format {
@@ -86,7 +85,6 @@ fn flush_on_panic() {
     }));
 }
 
-/// The buffer between the logging threads and the writing thread.
 #[derive(Debug)]
 struct Sink {
     state: Mutex<State>,
@@ -126,7 +124,6 @@ impl Sink {
         }
     }
 
-    /// Writes buffered lines to `to`. Never returns.
     fn drain(&self, to: &mut impl Write) {
         let mut taken = Vec::new();
         loop {

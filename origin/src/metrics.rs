@@ -19,7 +19,6 @@ use shared::error::ErrorCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The labels of a request in the metrics. Each label has a bounded number of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
     /// The HTTP method; `OTHER` for an unknown method.
@@ -35,7 +34,6 @@ struct RouteLabels {
     route: &'static str,
 }
 
-/// The facts of an ended request, for [`Metrics::request`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub labels: RequestLabels,
@@ -66,7 +64,6 @@ pub struct Metrics {
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     pub pools: PoolGauge,
-    /// The state of the hosts of `database_url`.
     pub hosts: HostsGauge,
     /// The state of the hosts of `replica_url`; `None` without replicas.
     pub replicas: Option<HostsGauge>,
@@ -124,7 +121,6 @@ impl Metrics {
         metrics
     }
 
-    /// Counts a request whose response has ended.
     pub fn request(&self, ended: &Ended) {
         let labels = &ended.labels;
         self.requests.get_or_create(labels).inc();
@@ -142,12 +138,10 @@ impl Metrics {
         self.received.inc_by(bytes as u64);
     }
 
-    /// Counts a request refused by a rate limit.
     pub fn rate_limited(&self) {
         self.rate_limited.inc();
     }
 
-    /// Increments the gauge of running streamed responses. Dropping the returned guard decrements it.
     pub fn stream(&self) -> StreamGuard {
         self.streams.inc();
         StreamGuard(self.streams.clone())
@@ -228,7 +222,6 @@ impl EncodeMetric for CountsByCode {
     }
 }
 
-/// Decrements the gauge of running streamed responses on drop.
 #[derive(Debug)]
 pub struct StreamGuard(Gauge);
 

@@ -16,7 +16,6 @@ pub fn ready() {
     }
 }
 
-/// Reports that the process is stopping.
 pub fn stopping() {
     send(&NotifyState::Stopping);
 }

@@ -94,12 +94,10 @@ impl Buckets {
 }
 
 impl Bucket {
-    /// Returns the time in which one request is refilled.
     fn interval(&self) -> Duration {
         self.limit.period() / self.limit.requests()
     }
 
-    /// Returns the time in which the empty bucket is refilled. Less than the period by what the interval was rounded.
     fn size(&self) -> Duration {
         self.interval() * self.limit.requests()
     }
@@ -108,7 +106,6 @@ impl Bucket {
         self.full_at.max(now) + self.interval()
     }
 
-    /// Returns the number of requests that are missing in the bucket, rounded up.
     fn used(&self, now: Instant) -> u32 {
         let missing =
             self.full_at.saturating_duration_since(now).as_nanos().div_ceil(self.interval().as_nanos().max(1));

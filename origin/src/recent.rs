@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 const LIFETIME: Duration = Duration::from_secs(1);
 
-/// The result of the last read. Concurrent callers share one read.
 #[derive(Debug)]
 pub struct Recent<T>(Mutex<Option<(Instant, T)>>);
 

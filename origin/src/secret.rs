@@ -77,7 +77,6 @@ impl InstallationSecret {
         random().map(|bytes| Self::new(bytes.to_vec()))
     }
 
-    /// Returns the path of the secret's file in the data directory `data_dir`.
     pub fn path(data_dir: &Path) -> PathBuf {
         data_dir.join(FILE_NAME)
     }
@@ -91,7 +90,6 @@ impl InstallationSecret {
         self.0.expose_secret().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
     }
 
-    /// Writes the secret of a backup to the file [`InstallationSecret::path`].
     pub fn adopt(text: &str, data_dir: &Path) -> Result<(), SecretError> {
         decode(text).map_err(|expected| SecretError::BadText { expected })?;
         let path = Self::path(data_dir);

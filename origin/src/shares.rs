@@ -60,7 +60,6 @@ struct Waiter {
     grant: oneshot::Sender<Guard>,
 }
 
-/// An amount that a project uses. Dropping the guard gives the amount back.
 #[derive(Debug)]
 pub struct Guard {
     inner: Arc<Inner>,
@@ -69,7 +68,6 @@ pub struct Guard {
     amount: u64,
 }
 
-/// A place in the queue, left when dropped.
 struct Place<'a> {
     inner: &'a Inner,
     serial: u64,
@@ -132,7 +130,6 @@ impl Shares {
         self.inner.share
     }
 
-    /// Returns the number of those that wait.
     pub fn waiting(&self) -> usize {
         self.inner.taken().queue.len()
     }
@@ -181,7 +178,6 @@ impl Shares {
 }
 
 impl Guard {
-    /// Takes another `amount` for the guard's project.
     pub fn grow(&mut self, amount: u64) -> Result<(), Refused> {
         self.inner.add(&mut self.inner.taken(), &self.project, self.caller, amount)?;
         self.amount += amount;
@@ -277,7 +273,6 @@ impl Inner {
         Ok(())
     }
 
-    /// Adds a waiter, and returns its serial number.
     fn enqueue(
         &self,
         taken: &mut Taken,
@@ -291,7 +286,6 @@ impl Inner {
         serial
     }
 
-    /// Serves the waiters whom the limits allow their amount. Returns the guards of those that have left meanwhile.
     fn serve(inner: &Arc<Self>, taken: &mut Taken) -> Vec<Guard> {
         let mut refused = Vec::new();
         loop {

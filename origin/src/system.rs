@@ -33,14 +33,11 @@ pub struct System {
     pub admin: Admin,
     pub projects: Projects,
     pub keys: Keys,
-    /// Encodes and decodes page cursors.
     pub pages: PageTokens,
-    /// Signs the URLs of private files.
     pub signer: Signer,
     pub edge_secret: EdgeSecret,
 }
 
-/// Whether [`System::init`] created the system schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Initialised {
     New,

@@ -59,14 +59,12 @@ pub enum TlsError {
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
-    /// The contents of the files when [`Tls::open`] read them, with which [`Tls::watch`] compares them first.
     opened: Arc<Bytes>,
     current: Arc<Current>,
     acceptor: TlsAcceptor,
     handshakes: Arc<Semaphore>,
 }
 
-/// The certificate and key that the next handshake uses.
 #[derive(Debug)]
 struct Current(ArcSwap<CertifiedKey>);
 
@@ -76,17 +74,14 @@ impl ResolvesServerCert for Current {
     }
 }
 
-/// The contents of the two files.
 #[derive(Clone, PartialEq, Eq)]
 struct Bytes {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
 
-/// The outcome of a new connection's handshake.
 pub enum Handshake {
     Done(Box<TlsStream<TcpStream>>),
-    /// The client sent something other than TLS, probably plain HTTP.
     NotTls(TcpStream),
     /// The handshake failed or took too long, or too many handshakes are running. The connection is
     /// closed.
@@ -94,7 +89,6 @@ pub enum Handshake {
 }
 
 impl Tls {
-    /// Loads the certificate and its key.
     pub fn open(files: &TlsFiles) -> Result<Self, TlsError> {
         let opened = Arc::new(Bytes::read(files)?);
         let current = Arc::new(Current(ArcSwap::from_pointee(parse(files, &opened)?)));
@@ -211,7 +205,6 @@ mod tests {
     use super::*;
     use tokio::net::TcpListener;
 
-    /// Writes a new certificate and its key into a directory.
     fn write_pair(directory: &Path) -> TlsFiles {
         let files = TlsFiles { certificate: directory.join("cert.pem"), key: directory.join("key.pem") };
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();

@@ -56,7 +56,6 @@ pub enum TracerError {
     Exporter(#[from] ExporterBuildError),
 }
 
-/// The numbers of spans that were sent and dropped so far.
 #[derive(Debug, Default)]
 pub struct SpanCounts {
     sent: AtomicU64,
@@ -78,7 +77,6 @@ pub struct EndedRequest {
     pub steps: Vec<Step>,
 }
 
-/// The receiving end of the queue, which sends the spans to the collector.
 pub struct Sender {
     queue: mpsc::Receiver<EndedRequest>,
     exporter: SpanExporter,
@@ -128,7 +126,6 @@ impl Tracer {
         }
     }
 
-    /// Returns the number of spans that were sent, and the number that were dropped.
     pub fn counts(&self) -> (u64, u64) {
         (self.counts.sent.load(Ordering::Relaxed), self.counts.dropped.load(Ordering::Relaxed))
     }
@@ -199,7 +196,6 @@ impl Sender {
         }
     }
 
-    /// Returns the span of a request, and the spans of its steps.
     fn spans(&self, request: EndedRequest, time: impl Fn(Instant) -> SystemTime) -> Vec<SpanData> {
         let EndedRequest { span, started, ended, method, route, status, code, id, project, steps } = request;
         let own = id_of(span.id());

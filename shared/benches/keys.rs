@@ -37,7 +37,6 @@ fn a_known_token(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| known.verify(Some(black_box(&header)), NOW).expect("our key"));
 }
 
-/// Measures the digest of a token, the lower bound for looking up a cached token.
 #[divan::bench]
 fn the_digest_of_a_token(bencher: Bencher<'_, '_>) {
     let (_, header) = key();

@@ -7,9 +7,7 @@ use std::borrow::Cow;
 
 #[derive(Clone, Debug)]
 pub struct Validators<'a> {
-    /// The file's `ETag`: a strong entity tag, with its quotes.
     pub tag: &'a str,
-    /// The file's `Last-Modified`.
     pub modified: HttpDate,
 }
 
@@ -32,7 +30,6 @@ pub enum Verdict {
 }
 
 impl Conditions<'_> {
-    /// Evaluates all conditional headers except `If-Range`.
     pub fn judge(&self, validators: &Validators<'_>) -> Verdict {
         let Validators { tag, modified } = validators;
         let holds = match (&self.if_match, &self.if_unmodified_since) {

@@ -11,10 +11,8 @@ use crate::format::Format;
 
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":";
 
-/// The JSON form of `payload` in a response's envelope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// `"payload":[{…},{…}]`
     Rows,
     /// `"payload":{…}`; exactly one row must be written.
     Row,
@@ -37,7 +35,6 @@ pub struct Trailer {
     pub more: bool,
 }
 
-/// Encodes a response's body row by row.
 #[derive(Debug)]
 pub struct Encoder {
     out: Vec<u8>,

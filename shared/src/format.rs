@@ -5,7 +5,6 @@ use crate::operation::headers::other_than_json;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// JSON in the envelope `{"success":true,"payload":…}`.
     #[default]
     Envelope,
     /// CSV (RFC 4180) with a header row.
@@ -74,7 +73,6 @@ impl Format {
 /// The largest weight, `q=1`, in thousandths.
 const WEIGHT_MAX: u16 = 1000;
 
-/// An entry of an `Accept` header that matches a supported format.
 struct Range {
     wanted: Wanted,
     weight: u16,

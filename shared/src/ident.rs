@@ -97,18 +97,12 @@ macro_rules! identifier {
     };
 }
 
-identifier!(
-    /// The name of a MariaDB database (schema).
-    DatabaseName, "database"
-);
+identifier!(DatabaseName, "database");
 identifier!(
     /// The name of a table or view.
     TableName, "table"
 );
-identifier!(
-    /// The name of a field (column) of a table.
-    FieldName, "field"
-);
+identifier!(FieldName, "field");
 
 impl TableName {
     /// The table of idempotency receipts, one per database: it records inserts with an `Idempotency-Key`.

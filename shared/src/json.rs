@@ -23,7 +23,6 @@ pub enum Value {
     Bool(bool),
     /// A number's text, as written.
     Number(Box<str>),
-    /// A string, unescaped.
     Text(Box<str>),
     /// A list's text, as written.
     List(Box<str>),
@@ -32,7 +31,6 @@ pub enum Value {
 }
 
 impl Value {
-    /// Returns the kind of value, for messages: "a number", "a list", ….
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -82,10 +80,8 @@ impl Value {
     }
 }
 
-/// A [`Value`] whose lists and objects borrow their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Borrowed<'a> {
-    /// A value that is neither a list nor an object.
     Scalar(Value),
     List(&'a str),
     Object(&'a str),
@@ -150,7 +146,6 @@ pub fn check(body: &[u8]) -> Result<&str, Problem> {
     Ok(text)
 }
 
-/// Returns the greatest depth of brackets outside of strings.
 fn nesting(text: &[u8]) -> usize {
     let (mut depth, mut deepest, mut at) = (0usize, 0usize, 0);
     while let Some(byte) = text.get(at) {

@@ -39,7 +39,6 @@ const LINK_ISSUER: &str = "selkie-console";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Access {
-    /// Reading and changing everything in the key's project.
     Full,
     Read,
 }
@@ -79,11 +78,9 @@ impl FromStr for Access {
 /// The rights of a key or token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// Everything in the key's project.
     Full,
     /// Reading every record, schema and file of the key's project.
     Read,
-    /// The rights of a role of the key's project. Only the origin knows the role's definition.
     Role(Arc<RoleGrant>),
 }
 
@@ -117,13 +114,11 @@ impl From<Access> for Grant {
     }
 }
 
-/// The claim `acc` of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum AccessClaim {
     Full,
     Read,
-    /// The claim `role` names the role.
     Role,
 }
 
@@ -171,8 +166,6 @@ impl Claims {
         }
     }
 
-    /// Turns these claims of a key into those of a link to the console, which [`Token::verify_link`] accepts and
-    /// [`verify`] refuses.
     pub fn of_link(mut self) -> Self {
         LINK_ISSUER.clone_into(&mut self.iss);
         self

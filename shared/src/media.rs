@@ -129,14 +129,12 @@ fn refused(kind: &str, text: &str, fault: &str) -> Problem {
     Problem::new(ErrorCode::InvalidBody, format!("The {kind} {} {fault}.", shown(text)))
 }
 
-/// The kind of a media file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
     /// Images. An image gets a thumbnail if a decoder supports its format.
     Image,
     Video,
     Audio,
-    /// Files of any type.
     File,
 }
 
@@ -164,7 +162,6 @@ pub enum Rendition {
     Thumbnail,
 }
 
-/// The path of a file's URL: `/media/{project}/{folder…}/{name}`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FilePath {
     pub project: ProjectName,

@@ -92,7 +92,6 @@ pub enum Operation {
     Describe(TablePath),
     Sql(SqlCall),
     Batch(Batch),
-    /// A message of the Model Context Protocol. The origin parses its body.
     Mcp,
     Media(MediaCall),
     Tus(TusCall),
@@ -102,9 +101,7 @@ pub enum Operation {
 /// The names that a listing request asks for, as far as the caller may see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listing {
-    /// The databases of the caller's project.
     Databases,
-    /// The tables and views of a database.
     Tables(DatabaseName),
 }
 
@@ -113,11 +110,8 @@ pub enum Listing {
 pub enum ApiForm {
     /// An OpenAPI 3.1 document.
     OpenApi,
-    /// TypeScript types of the tables.
     TypeScript,
-    /// Python types of the tables.
     Python,
-    /// Rust types of the tables.
     Rust,
 }
 
@@ -144,7 +138,6 @@ impl ApiForm {
     }
 }
 
-/// An operation on the records of a table, which the origin translates to SQL.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RecordOperation {
     Read(Read),
@@ -154,7 +147,6 @@ pub enum RecordOperation {
     Delete(Delete),
 }
 
-/// How an operation uses the request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyUse {
     None,

@@ -10,7 +10,6 @@ use crate::operation::{route, tus};
 enum Permitted {
     /// Read-only keys, and keys with a role that allows the action.
     ReadKeys,
-    /// Keys with a role that allows the action.
     Roles,
     /// Only full keys: no role can allow the action.
     FullKeys,
@@ -18,7 +17,6 @@ enum Permitted {
 
 macro_rules! actions {
     ($($(#[$doc:meta])* $action:ident = $permitted:ident, $route:expr, $description:literal;)*) => {
-        /// The action that a request asks for.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Action { $($(#[$doc])* $action,)* }
 
@@ -29,8 +27,6 @@ macro_rules! actions {
                 match self { $(Self::$action => Permitted::$permitted,)* }
             }
 
-            /// Returns the pattern of the action's route, a label of bounded cardinality for logs and metrics. An
-            /// action with several routes has the pattern of one of them.
             pub const fn route(self) -> &'static str {
                 match self { $(Self::$action => $route,)* }
             }
@@ -44,10 +40,8 @@ macro_rules! actions {
 
 actions! {
     Read = ReadKeys, "/api/v1/crud/{db}/{table}", "read records";
-    /// Read records, with the options in a POST body.
     Query = ReadKeys, "/api/v1/crud/{db}/{table}/query", "read records";
     ReadOne = ReadKeys, "/api/v1/crud/{db}/{table}/{id}", "read records";
-    /// Return MariaDB's plan of a read (`explain`).
     Explain = FullKeys, "/api/v1/crud/{db}/{table}", "ask how records are found";
     Insert = Roles, "/api/v1/crud/{db}/{table}", "insert records";
     Update = Roles, "/api/v1/crud/{db}/{table}[/{id}]", "update records";
@@ -58,20 +52,16 @@ actions! {
     /// Describe what the caller may do: the OpenAPI document, or the types of the tables.
     DescribeApi = ReadKeys, "/api/v1/openapi.json", "read the description of the API";
     Sql = FullKeys, "/api/v1/sql", "run SQL";
-    /// Run several operations in one transaction.
     Batch = Roles, "/api/v1/batch", "run a batch";
     /// Send a message of the Model Context Protocol. Each API request that the message causes is authorized separately.
     Mcp = ReadKeys, route::MCP, "use MCP";
     Upload = Roles, "/api/v1/media", "upload files";
     ListMedia = ReadKeys, "/api/v1/media", "read what is known of files";
-    /// Read a file's metadata.
     DescribeMedia = ReadKeys, "/api/v1/media/{id}", "read what is known of files";
     /// Create a signed URL, which opens a file, even a private one, without a key.
     SignMedia = Roles, "/api/v1/media/{id}/sign", "sign URLs";
     DeleteMedia = Roles, "/api/v1/media/{id}", "delete files";
-    /// List the server's tus capabilities.
     DescribeUploads = ReadKeys, "/api/v1/media/tus[/{id}]", "ask about uploads";
-    /// Create a resumable upload.
     BeginUpload = Roles, tus::PATH, "upload files";
     /// Append to, query or cancel a resumable upload.
     ResumeUpload = Roles, "/api/v1/media/tus/{id}", "upload files";

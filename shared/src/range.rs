@@ -3,7 +3,6 @@
 use crate::error::{ErrorCode, Problem};
 use std::ops::Range;
 
-/// The part of a file that a `Range` selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
     Whole,

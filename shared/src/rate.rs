@@ -72,7 +72,6 @@ impl fmt::Display for RateLimit {
     }
 }
 
-/// What a caller has left of a rate limit, for response headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     limit: RateLimit,

@@ -43,7 +43,6 @@ impl RequestLog {
         self.caller.get_or_init(|| principal.into())
     }
 
-    /// Records, at the edge, a caller with a token of another issuer.
     pub fn user(&self, caller: UserCaller) {
         self.user.get_or_init(|| caller);
     }
@@ -67,7 +66,6 @@ impl RequestLog {
         }
     }
 
-    /// Records the route's pattern, a label of bounded cardinality.
     pub fn route(&self, route: &'static str) {
         self.route.get_or_init(|| route);
     }
@@ -77,7 +75,6 @@ impl RequestLog {
         self.failed(problem.code());
     }
 
-    /// Records the error code of the response. Only the first call has an effect.
     pub fn failed(&self, code: ErrorCode) {
         self.code.get_or_init(|| code);
     }

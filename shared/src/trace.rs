@@ -45,7 +45,6 @@ impl TraceSpan {
         Some(span)
     }
 
-    /// Returns the first span, with `id`, of a new trace. The trace is sampled.
     pub fn begin(mut trace: [u8; 16], id: [u8; 8]) -> Self {
         let mut span = Self { text: *b"00-00000000000000000000000000000000-0000000000000000-01", parent: [b'0'; 16] };
         trace[15] |= 1;
@@ -54,7 +53,6 @@ impl TraceSpan {
         span
     }
 
-    /// Returns a span of the same trace whose parent is this span.
     pub fn child(&self, id: [u8; 8]) -> Self {
         let mut child = *self;
         child.parent.copy_from_slice(&self.text[36..52]);

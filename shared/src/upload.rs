@@ -29,12 +29,10 @@ use crate::limits::{UPLOAD_BODY_MAX_BYTES, UPLOAD_MAX_ITEMS};
 use crate::operation::headers::other_than_json;
 use std::ops::Range;
 
-/// The configured limits of one upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UploadLimits {
     /// Maximum bytes of the request body.
     pub body_bytes: u64,
-    /// Maximum number of files.
     pub items: usize,
 }
 
@@ -45,7 +43,6 @@ impl Default for UploadLimits {
 }
 
 impl UploadLimits {
-    /// Returns the problem for a body of more than `body_bytes`.
     pub fn body_too_large(&self) -> Problem {
         Problem::new(
             ErrorCode::BodyTooLarge,
@@ -69,7 +66,6 @@ pub enum Event<'a> {
 /// `None` if more input is needed. Bytes in the reader's own memory are only referred to ([`Step::Decoded`],
 /// [`Step::Held`]), so that the step does not borrow the reader.
 enum Step<'i> {
-    /// More input is needed.
     NeedsInput,
     Begins(usize),
     Slice(&'i [u8]),
@@ -86,7 +82,6 @@ enum Reader {
     Multipart(Box<multipart::Reader>),
 }
 
-/// The encoding of a body, by its `Content-Type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding<'a> {
     /// JSON, also if `Content-Type` is missing or empty.

@@ -29,7 +29,6 @@ pub(crate) fn peak(pid: u32) -> Result<u64> {
     kilobytes(&read(pid, "status")?, "VmHWM:")
 }
 
-/// Resets the peak of a process's resident memory.
 pub(crate) fn forget_peak(pid: u32) -> Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").with_context(|| format!("resetting the peak of {pid}"))
 }

@@ -18,7 +18,6 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the hand-written axum server that the comparison starts.
     ServeHandwritten(Serve),
     /// Run its twin without a database, which answers the same record to everybody.
     ServeHello {
@@ -26,13 +25,11 @@ pub(crate) enum Command {
         #[arg(long, default_value = "127.0.0.1:0")]
         listen: SocketAddr,
     },
-    /// Measure uploads: one large file, then a hundred pictures beside other requests.
     Uploads(Uploads),
     /// Measure what the edge adds to a request, beside a worker that only passes it on.
     Edge(Edge),
     /// Compare Selkie's origin with fastify + mysql2 and with xmysql, which npm installs below `target/`.
     Peers(Compare),
-    /// Measure how cost grows with rows, columns, callers, tables, keys and projects.
     Growth(Growth),
 }
 
@@ -87,13 +84,10 @@ pub(crate) enum Contender {
     Hello,
     /// axum + mysql_async, rows collected as `serde_json::Value`.
     Values,
-    /// axum + mysql_async, rows written straight into a streamed body.
     Streamed,
-    /// Selkie's origin, started by this program.
     Selkie,
     /// A worker of ten lines of JavaScript that only forwards to Selkie's origin, in workerd.
     PassThrough,
-    /// Selkie's worker in front of Selkie's origin, in workerd.
     Edge,
     /// fastify and mysql2, written by hand; only if named.
     Fastify,
@@ -141,7 +135,6 @@ pub(crate) struct Serve {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Style {
-    /// Collects all rows in a `serde_json::Value`, then writes its text.
     Values,
     /// Writes each row as bytes when it is read, and sends each full buffer.
     Streamed,

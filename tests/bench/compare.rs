@@ -29,7 +29,6 @@ const RUN_LIMIT: Duration = Duration::from_secs(3 * 3600);
 /// Workloads whose latency is also measured at a fixed rate: workloads with many callers and small answers.
 const OPEN: [Workload; 3] = [Workload::W1, Workload::W2, Workload::W3];
 
-/// Runs the whole comparison, prints and saves it.
 pub(crate) async fn run(compare: Compare) -> Result<()> {
     tokio::time::timeout(RUN_LIMIT, measure_all(&compare)).await.context("the comparison took too long")?
 }
@@ -140,7 +139,6 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// Checks that a contender's answer to a workload is right.
 async fn check(subject: &Subject, workload: Workload) -> Result<()> {
     let Kind::Server(endpoint) = &subject.kind else {
         return Ok(());
@@ -163,7 +161,6 @@ async fn check(subject: &Subject, workload: Workload) -> Result<()> {
     Ok(())
 }
 
-/// Prints progress to standard error.
 fn say(line: &str) -> Result<()> {
     writeln!(std::io::stderr().lock(), "{line}")?;
     Ok(())

@@ -61,7 +61,6 @@ pub(crate) const STATEMENTS: [&str; 13] = [
 /// Empties the table of inserts before each measurement.
 pub(crate) const EMPTY_INBOX: &str = "TRUNCATE TABLE inbox";
 
-/// Creates and fills the database over a connection with all rights.
 pub(crate) async fn fill(connection: &mut Conn) -> Result<()> {
     connection.query_drop(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).await?;
     connection.query_drop(format!("USE {DATABASE}")).await?;

@@ -77,13 +77,10 @@ impl Edge {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Origin {
-    /// A minimal origin in this process.
     Fixed,
-    /// Selkie's origin, with a record by its id.
     Selkie,
 }
 
-/// The load of one measurement.
 struct Measure {
     title: &'static str,
     keys: Vec<String>,

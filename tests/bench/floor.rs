@@ -21,7 +21,6 @@ use crate::{
     workload::{AGGREGATE, BATCH_ROWS, Random, Workload},
 };
 
-/// Runs `workload` in this process over a number of connections, for a duration.
 pub(crate) async fn run(
     options: &Opts,
     workload: Workload,
@@ -96,7 +95,6 @@ async fn once(connection: &mut Conn, workload: Workload, random: &mut Random) ->
     Ok(())
 }
 
-/// Returns the values that an insert binds.
 fn new_post(number: u64) -> Vec<Value> {
     vec![
         format!("Letter no. {number}").into(),
@@ -109,7 +107,6 @@ fn new_post(number: u64) -> Vec<Value> {
     ]
 }
 
-/// Reads all rows of a result one by one and drops them.
 async fn drain(connection: &mut Conn, text: &str) -> Result<()> {
     let mut rows = text.with(()).stream::<Row, _>(connection).await?;
     while rows.try_next().await?.is_some() {}

@@ -55,21 +55,14 @@ pub(crate) struct Growth {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Varies the rows in one answer.
     Rows,
-    /// Varies the columns of a table.
     Columns,
     /// Varies the bytes of one row.
     Width,
-    /// Varies the concurrent callers.
     Connections,
-    /// Varies the tables of a schema.
     Tables,
-    /// Varies the keys in use.
     Keys,
-    /// Varies the existing projects.
     Projects,
-    /// Varies the projects in use at the same time.
     InUse,
 }
 
@@ -95,7 +88,6 @@ impl Part {
     }
 }
 
-/// The duration of a measurement, and the largest point that is measured.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     duration: Duration,
@@ -162,7 +154,6 @@ async fn one(part: Part, mut ground: Ground, extent: Extent) -> Result<(Curve, G
     Ok((curve, ground))
 }
 
-/// Prints progress to standard error.
 fn say(line: &str) -> Result<()> {
     writeln!(std::io::stderr().lock(), "{line}")?;
     Ok(())

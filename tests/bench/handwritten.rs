@@ -35,7 +35,6 @@ struct Server {
     style: Style,
 }
 
-/// Starts a hand-written server in its own process.
 pub(crate) async fn start(configure: impl FnOnce(&mut Command)) -> Result<(Started, Endpoint)> {
     let mut process = Started::new(&std::env::current_exe()?, |command| {
         configure(command);

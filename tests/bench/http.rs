@@ -22,15 +22,11 @@ pub(crate) struct Connection {
     end: usize,
 }
 
-/// Status, size and times of an answer whose body was read to its end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Bytes of the body.
     pub(crate) bytes: u64,
-    /// Time when the head was complete.
     pub(crate) began: Instant,
-    /// Time when the body was complete.
     pub(crate) ended: Instant,
 }
 
@@ -49,12 +45,10 @@ impl Connection {
         Ok(Self { stream, buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), start: 0, end: 0 })
     }
 
-    /// Sends a request, reads the whole answer and drops its body.
     pub(crate) async fn call(&mut self, request: &[u8]) -> io::Result<Answer> {
         self.exchange(request, &mut |_| {}).await
     }
 
-    /// Sends a request and returns the status and body of its answer.
     pub(crate) async fn fetch(&mut self, request: &[u8]) -> io::Result<(u16, Vec<u8>)> {
         let mut body = Vec::new();
         let answer = self.exchange(request, &mut |bytes| body.extend_from_slice(bytes)).await?;

@@ -36,7 +36,6 @@ pub(crate) struct Load {
     pub(crate) duration: Duration,
 }
 
-/// The answers of a load and their latencies.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) requests: u64,
@@ -44,7 +43,6 @@ pub(crate) struct Outcome {
     pub(crate) elapsed: Duration,
     /// Microseconds to the last byte.
     pub(crate) latency: Histogram<u64>,
-    /// Microseconds to the answer's head.
     pub(crate) first_byte: Histogram<u64>,
 }
 
@@ -87,7 +85,6 @@ pub(crate) async fn run(load: Load) -> Result<Outcome> {
     thread.await.context("the load's thread")?
 }
 
-/// The parts of a load that all its callers share.
 struct Common {
     load: Load,
     clock: Clock,

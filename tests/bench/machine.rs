@@ -17,7 +17,6 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Describes the machine that runs this program and the MariaDB of this connection.
     pub(crate) async fn of(connection: &mut Conn) -> Result<Self> {
         let asked: Option<(String, String)> =
             connection.query_first("SELECT VERSION(), CAST(CURDATE() AS CHAR)").await?;

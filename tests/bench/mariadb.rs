@@ -86,13 +86,11 @@ impl MariaDb {
         socket_in(self.directory.path())
     }
 
-    /// Returns a directory that is removed when MariaDB ends.
     pub(crate) fn directory(&self) -> &Path {
         self.directory.path()
     }
 }
 
-/// Returns the driver's options for the administrator on `socket`.
 pub(crate) fn options(socket: &Path, database: Option<&str>) -> Opts {
     OptsBuilder::default()
         .socket(Some(socket.display().to_string()))

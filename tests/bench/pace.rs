@@ -17,13 +17,13 @@ use tokio::{net::unix::pipe, sync::Mutex};
 /// How requests follow each other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pace {
-    /// A caller sends its next request when its last one is answered.
     Closed,
     /// Requests are due at a fixed rate, whatever the answers do; latency counts from the time when a request is due.
-    Open { per_second: u32 },
+    Open {
+        per_second: u32,
+    },
 }
 
-/// Tells all callers of a load when to send.
 #[derive(Debug)]
 pub(crate) struct Clock {
     began: Instant,
@@ -43,7 +43,6 @@ struct Schedule {
 }
 
 impl Clock {
-    /// Starts the clock now. Needs a runtime with I/O.
     pub(crate) fn start(pace: Pace, duration: Duration) -> Result<Self> {
         let schedule = match pace {
             Pace::Closed => None,
@@ -103,7 +102,6 @@ impl Schedule {
     }
 }
 
-/// Returns when the request with this index is due, relative to the first.
 fn due(index: u64, per_second: u32) -> Duration {
     Duration::from_secs_f64(index as f64 / f64::from(per_second))
 }

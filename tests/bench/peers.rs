@@ -71,7 +71,6 @@ fn xmysql(directory: &Path, mariadb: &MariaDb) -> Result<(Started, SocketAddr, D
     Ok((process, address, Dialect::Xmysql))
 }
 
-/// Installs the packages of `tests/bench/peers` below `target/`.
 async fn install() -> Result<PathBuf> {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let directory = tests.join("../target/bench/peers");

@@ -39,7 +39,6 @@ impl Case {
     }
 }
 
-/// The measurements of one contender in one case.
 #[derive(Debug)]
 struct Entry {
     case: Case,
@@ -130,7 +129,6 @@ impl Report {
         Sample::median(&self.entries.iter().find(of)?.samples)
     }
 
-    /// Returns the rounds of the contender with this role.
     fn rounds(&self, case: Case, role: Role) -> &[Sample] {
         let of = |entry: &&Entry| entry.case == case && entry.role == role;
         let entry = self.entries.iter().find(of);
@@ -165,7 +163,6 @@ impl Report {
         self.entries.iter().filter(move |entry| entry.case == case)
     }
 
-    /// Describes in a sentence how the figures were measured.
     fn preamble(&self) -> String {
         let Setting { seconds, connections, rounds, pool, machine } = &self.setting;
         format!(

@@ -17,7 +17,6 @@ static BATCH: LazyLock<String> = LazyLock::new(|| {
 #[derive(Debug, Clone)]
 pub(crate) struct Requests {
     pub(crate) dialect: Dialect,
-    /// Host and port, for the `Host` header.
     pub(crate) host: String,
     /// The key's text; the hand-written server ignores it.
     pub(crate) key: String,
@@ -32,7 +31,6 @@ pub(crate) enum Dialect {
 }
 
 impl Requests {
-    /// Writes the next request of `workload` to `buffer`, replacing its content.
     pub(crate) fn write(&self, workload: Workload, random: &mut Random, buffer: &mut Vec<u8>) {
         let (root, database) = match self.dialect {
             Dialect::Xmysql => ("/api", ""),
@@ -83,13 +81,11 @@ impl Requests {
         }
     }
 
-    /// Writes a call of the SQL route in the benchmark's database.
     pub(crate) fn sql(&self, query: &str, buffer: &mut Vec<u8>) {
         let body = serde_json::json!({"query": query, "database": self.database});
         self.post(format_args!("/api/v1/sql"), &body.to_string(), buffer);
     }
 
-    /// Writes a call of the SQL route that creates the benchmark's database.
     pub(crate) fn create_database(&self, buffer: &mut Vec<u8>) {
         let body = serde_json::json!({"query": format!("CREATE DATABASE `{}`", self.database)});
         self.post(format_args!("/api/v1/sql"), &body.to_string(), buffer);

@@ -17,7 +17,6 @@ pub(crate) enum Role {
     Origin,
     PassThrough,
     Edge,
-    /// A server of another project.
     Peer,
     /// An endpoint of an installation that was not started here.
     Running,

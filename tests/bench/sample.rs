@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::load::Outcome;
 
-/// One measurement of one contender.
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Sample {
@@ -35,7 +34,6 @@ pub(crate) struct Sample {
     pub(crate) grown_bytes: Option<u64>,
 }
 
-/// Selects a figure of a sample.
 pub(crate) type Figure = fn(&Sample) -> Option<f64>;
 
 impl Sample {
@@ -106,7 +104,6 @@ fn middle(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
-/// Rounds to a thousandth: further digits are noise.
 fn short(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

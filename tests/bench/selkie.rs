@@ -23,7 +23,6 @@ use crate::{
 /// Number of tries, 10 ms apart, until the service must be ready.
 const START_TRIES: u32 = 6_000;
 
-/// The address of a server, and the key for its requests.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
@@ -40,12 +39,10 @@ pub(crate) fn binary(asked: Option<&Path>) -> Result<Option<PathBuf>> {
     Ok(beside.is_file().then_some(beside))
 }
 
-/// Starts an origin on `mariadb` with access to the benchmark's database.
 pub(crate) async fn start(binary: &Path, mariadb: &MariaDb) -> Result<(Started, Endpoint)> {
     start_with(binary, mariadb, &[]).await
 }
 
-/// Starts an origin on `mariadb` with more settings.
 pub(crate) async fn start_with(
     binary: &Path,
     mariadb: &MariaDb,
@@ -80,7 +77,6 @@ pub(crate) async fn serve(
     Ok((started, address))
 }
 
-/// Returns the public keys of the origin that was started on `mariadb`.
 pub(crate) async fn jwks(binary: &Path, mariadb: &MariaDb, endpoint: &Endpoint) -> Result<String> {
     printed(binary, mariadb, endpoint.address, &["key", "jwks"]).await
 }
@@ -96,7 +92,6 @@ fn environment(mariadb: &MariaDb, address: SocketAddr) -> [(&'static str, String
     ]
 }
 
-/// Runs a command of the installation and returns its output.
 pub(crate) async fn printed(
     binary: &Path,
     mariadb: &MariaDb,
@@ -140,7 +135,6 @@ pub(crate) async fn running(dev_env: &Path) -> Result<Vec<(&'static str, Endpoin
     Ok(endpoints)
 }
 
-/// Sends an SQL call and returns its status and body.
 pub(crate) async fn sql(endpoint: &Endpoint, query: &str) -> Result<(u16, String)> {
     let mut request = Vec::new();
     endpoint.requests.sql(query, &mut request);

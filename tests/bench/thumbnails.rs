@@ -36,13 +36,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Step {
-    /// Measure our side in this process.
-    Ours {
-        /// The picture.
-        file: PathBuf,
-        /// How often.
-        count: u32,
-    },
+    Ours { file: PathBuf, count: u32 },
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -166,7 +166,6 @@ fn noise(length: usize) -> Vec<u8> {
     (0..length).map(|_| u8::try_from(random.up_to(255)).unwrap_or(0)).collect()
 }
 
-/// Returns a JPEG of three megapixels: waves with some noise.
 fn photograph() -> Result<Vec<u8>> {
     let mut random = Random::new(2);
     let pixels = RgbImage::from_fn(2048, 1536, |x, y| {

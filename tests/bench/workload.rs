@@ -4,19 +4,14 @@ use clap::ValueEnum;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Workload {
-    /// Reads one row by a random id.
     W1,
     /// W1 with a single caller: latency without queueing.
     Lone,
-    /// Reads twenty rows, filtered and ordered by an index.
     W2,
-    /// Reads the twenty latest stories.
     Stories,
     /// Reads the twenty latest stories, each with its author and its five latest replies.
     Related,
-    /// Inserts one row.
     W3,
-    /// Inserts a thousand rows by one request.
     Batch,
     /// Nine of ten requests are W1, the tenth is W3.
     Mixed,
@@ -24,7 +19,6 @@ pub(crate) enum Workload {
     W4,
     /// Runs an aggregate over all rows as SQL: nearly all of the time is MariaDB's.
     Sql,
-    /// Reads a million short rows in one answer, to measure memory.
     Million,
     /// W1 with a thousand callers at once, each with its own connection.
     Storm,
@@ -93,7 +87,6 @@ impl Workload {
         }
     }
 
-    /// Returns the workload of the next request: for a mixed load one of its parts, else the workload itself.
     pub(crate) fn next(self, random: &mut Random) -> Self {
         match self {
             Self::Mixed if random.up_to(10) == 10 => Self::W3,

@@ -23,7 +23,6 @@ cases! {
     ],
 }
 
-/// A project with a full key and an adopted database that contains a table `t`.
 struct Adopted {
     project: String,
     name: String,

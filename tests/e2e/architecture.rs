@@ -29,7 +29,6 @@ const CRATES: [&str; 4] = ["shared", "edge", "origin", "tests"];
 const LINES_MAX: usize = 500;
 
 struct Source {
-    /// Path relative to the workspace, with `/`.
     path: String,
     text: String,
 }
@@ -332,7 +331,6 @@ async fn nothing_unwraps_outside_tests(_: Host) {
     must_be_empty("no unwrap outside tests", &breaches);
 }
 
-/// `Problem::internal` demands the cause, and logs it.
 async fn a_500_has_a_cause(_: Host) {
     for source in sources(&["edge/src", "origin/src"]) {
         let (code, _) = source.split();

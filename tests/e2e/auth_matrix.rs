@@ -52,18 +52,14 @@ impl Outcome {
     }
 }
 
-/// The project and access of a key.
 #[derive(Clone, Copy)]
 enum Kind {
     /// No project's key: every action is refused with this code.
     Nobody(ErrorCode),
-    /// A key of the request's project.
     Own(Access),
-    /// A key of another project.
     Foreign(Access),
 }
 
-/// A key and its kind.
 struct Key {
     name: &'static str,
     kind: Kind,
@@ -103,7 +99,6 @@ impl Key {
     }
 }
 
-/// A request, with the expected answers to a sufficient key of the request's project and of another project.
 struct Request {
     method: Method,
     path: String,
@@ -142,7 +137,6 @@ impl Request {
         }
     }
 
-    /// Returns the action that the parser finds in the request.
     fn action(&self) -> Action {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -161,15 +155,12 @@ impl Request {
     }
 }
 
-/// The data that the requests act on: a table of four records, three files, and an incomplete upload.
 struct World {
     db: TestDb,
     shelf: Shelf,
     files: [String; 2],
     upload: String,
-    /// A key that a test request revokes.
     key: IssuedKey,
-    /// Roles of the default project: one that exists, one to set, and one to remove.
     roles: [String; 3],
 }
 
@@ -198,7 +189,6 @@ impl World {
         Self { db, shelf, files, upload, key: shared().create_key("default", "read", &[]), roles }
     }
 
-    /// Returns everything that a refused request could have changed.
     async fn state(&self) -> (Value, Vec<String>, Option<String>, Vec<u16>) {
         let head = Call::new(self.db.host.url(), Method::HEAD, &self.upload)
             .key(&shared().full_key)
@@ -211,7 +201,6 @@ impl World {
         )
     }
 
-    /// Returns the statuses of requests for the key and the roles, which show what still exists.
     async fn managed(&self) -> Vec<u16> {
         let host = self.db.host;
         let mut statuses = vec![host.get("/api/v1/crud").key(&self.key.token).send().await.status.as_u16()];
@@ -232,7 +221,6 @@ fn creation(shelf: &Shelf, name: &str) -> Request {
         .header("upload-metadata", metadata.join(","))
 }
 
-/// Returns the lowest access that an action needs, and requests for the action.
 fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
     const NO_DATABASE: Outcome = Refused(ErrorCode::DatabaseNotFound);
     const NO_FILE: Outcome = Refused(ErrorCode::MediaNotFound);

@@ -10,7 +10,6 @@ use crate::host::{Answer, Call, Host};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-/// Builds a batch with the full key.
 fn call(host: Host, operations: &[Value]) -> Call {
     host.call(Method::POST, "/api/v1/batch").json(&json!({"operations": operations}))
 }

@@ -20,7 +20,6 @@ fn case_max() -> Duration {
 
 type Body = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The hosts through which a case runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hosts {
     /// Runs through the origin and, as a second test, through the edge.
@@ -33,7 +32,6 @@ pub(crate) enum Hosts {
     Own,
 }
 
-/// One case of a module, with its name and hosts.
 pub(crate) struct Case {
     pub(crate) module: &'static str,
     pub(crate) name: &'static str,
@@ -62,7 +60,6 @@ pub(crate) fn edge_is_open() -> bool {
     std::env::var("SELKIE_TEST_HOSTS").map_or(true, |hosts| hosts != "origin")
 }
 
-/// Returns the tests of a case, named `origin::records::read::…` and `edge::records::read::…`.
 pub(crate) fn trials(case: &'static Case) -> Vec<Trial> {
     let hosts: &[(&str, Host)] = match case.hosts {
         Hosts::Both => &[("origin", Host::Origin), ("edge", Host::Edge)],

@@ -38,7 +38,6 @@ const WAIT_MAX: Duration = Duration::from_secs(180);
 /// the nodes may lose contact with each other and must form the cluster again.
 const TAKEOVER_MAX: Duration = Duration::from_secs(180);
 
-/// An origin with its settings, killed on drop.
 struct Origin {
     _process: Started,
     directory: TempDir,
@@ -46,7 +45,6 @@ struct Origin {
     settings: Vec<(&'static str, String)>,
 }
 
-/// The status, position and JSON of an answer.
 struct Answer {
     status: u16,
     position: Option<String>,
@@ -61,7 +59,6 @@ impl Answer {
     }
 }
 
-/// Returns a database URL with these hosts in this order.
 fn hosts<'a>(servers: impl IntoIterator<Item = &'a Server>) -> String {
     let addresses: Vec<String> = servers.into_iter().map(Server::address).collect();
     format!("mysql://{ACCOUNT}:{ACCOUNT}@{}/", addresses.join(","))
@@ -97,7 +94,6 @@ impl Origin {
         eventually("the origin is ready", WAIT_MAX, is_ready).await;
     }
 
-    /// Runs a `selkie` command with this origin's settings and data directory.
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);

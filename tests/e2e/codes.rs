@@ -31,7 +31,6 @@ async fn docs_and_client_have_all_codes_and_no_others(_: Host) {
     assert_eq!(listed, expected, "the client's type ErrorCode");
 }
 
-/// Returns the words of lower-case letters and underscores between two `quote`s.
 fn words(text: &str, quote: char) -> impl Iterator<Item = &str> {
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
     text.split(quote).skip(1).step_by(2).filter(is_word)

@@ -100,7 +100,6 @@ async fn the_link_is_not_in_the_arguments_of_the_browser(_: Host) {
     assert!(std::fs::read_to_string(page).expect("a page").contains(&format!("url={link}\"")));
 }
 
-/// Runs a statement of the script in a project's database.
 async fn exec(host: Host, key: &str, database: &str, query: &str) {
     let body = json!({"query": query, "database": database});
     Call::new(host.url(), Method::POST, "/api/v1/sql").key(key).json(&body).send().await.payload();

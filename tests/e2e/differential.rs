@@ -70,11 +70,9 @@ fn seeds(host: Host) -> impl Iterator<Item = u64> {
     first..first + rounds
 }
 
-/// A random schema and its records, in a database of its own.
 struct Stage {
     db: TestDb,
     world: World,
-    /// The API key with which the reads are sent.
     key: String,
     seed: u64,
 }
@@ -88,7 +86,6 @@ impl Stage {
         Self { db, world, key: shared().full_key.clone(), seed }
     }
 
-    /// Replaces the records of a table in the database by the records of the world.
     async fn refill(&self, table: usize) {
         let table = &self.world.tables[table];
         self.db.exec(&format!("DELETE FROM {}", table.name)).await;
@@ -110,7 +107,6 @@ impl Stage {
         verdict::fault(read, &self.world, &answer).map(|fault| format!("{fault}\n{answer}"))
     }
 
-    /// Reduces the fault to a small read and few records, and describes both.
     async fn report(mut self, read: Read, style: Style, fault: String, dice: &mut Dice) -> String {
         let (read, fault) = shrink::smallest(&mut self, read, style, fault, dice).await;
         let mut report =

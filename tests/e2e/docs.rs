@@ -57,7 +57,6 @@ async fn every_call_on_the_pages_gives_the_answer_under_it(host: Host) {
     );
 }
 
-/// Runs a page's calls and describes the answers that differ.
 fn faults_of(page: &Page, checkout: &Checkout<'_>) -> Vec<String> {
     let ran = checkout.run(&page.examples);
     let blessing = checkout.host == Host::Origin && bless::wanted();

@@ -16,7 +16,6 @@ const DRIP: Duration = Duration::from_millis(50);
 const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\n\
     Connection: close\r\n\r\n{\"success\":false,\"error\":{\"code\":\"permission_denied\"}}";
 
-/// How the fake origin answers a request that it has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// Answers like Selkie, also at `/healthz`. The payload is the fake origin's name.
@@ -54,7 +53,6 @@ impl Manner {
     }
 }
 
-/// A request that was received.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) head: String,
@@ -84,7 +82,6 @@ struct Memory {
     left: usize,
 }
 
-/// A running fake origin, stopped on drop.
 pub(crate) struct FakeOrigin {
     /// Base URL, such as `http://127.0.0.1:8080`.
     pub(crate) url: String,
@@ -119,12 +116,10 @@ impl FakeOrigin {
         Self { url, manner: sender, memory, task: task.abort_handle() }
     }
 
-    /// Changes the manner of all further answers.
     pub(crate) fn turn(&self, manner: Manner) {
         self.manner.send_replace(manner);
     }
 
-    /// Returns all requests except health checks.
     pub(crate) fn asked(&self) -> Vec<Seen> {
         let seen = self.memory.lock().unwrap().seen.clone();
         seen.into_iter().filter(|seen| !seen.is_sign()).collect()
@@ -136,7 +131,6 @@ impl FakeOrigin {
         seen.iter().filter(|seen| !seen.is_sign()).count()
     }
 
-    /// Returns the number of health checks.
     pub(crate) fn signs(&self) -> usize {
         let memory = self.memory.lock().unwrap();
         memory.seen.iter().filter(|seen| seen.is_sign()).count()

@@ -43,7 +43,6 @@ async fn get(db: &TestDb, rest: &str, accept: &str) -> Answer {
     db.call(Method::GET, rest).header("accept", accept).send().await
 }
 
-/// Returns the column names and the rows of a CSV answer.
 #[track_caller]
 fn table(answer: &Answer) -> (Vec<String>, Vec<Vec<String>>) {
     assert_eq!(answer.status, 200, "{answer}");
@@ -78,7 +77,6 @@ fn raw_rows(answer: &Answer) -> Vec<String> {
     rows.payload.iter().map(|row| row.get().to_owned()).collect()
 }
 
-/// Returns the CSV text of a JSON value.
 fn cell(value: &RawValue) -> String {
     match serde_json::from_str(value.get()).expect("JSON") {
         Value::Null => String::new(),

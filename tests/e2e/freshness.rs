@@ -36,7 +36,6 @@ cases! {
     ],
 }
 
-/// Returns how often the origin has read a table's schema.
 async fn loads(service: &Service) -> u64 {
     let metrics = Call::new(&service.origin, Method::GET, "/metrics");
     let text = metrics.send().await.text();

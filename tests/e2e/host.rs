@@ -13,12 +13,9 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The server to which a request is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Host {
-    /// The origin: `selkie` itself.
     Origin,
-    /// The edge: the worker in front of the origin.
     Edge,
 }
 
@@ -31,7 +28,6 @@ impl Host {
         }
     }
 
-    /// Builds a call with the full key of the project `default`.
     pub(crate) fn call(self, method: Method, path: &str) -> Call {
         Call::new(self.url(), method, path).key(&shared().full_key)
     }
@@ -40,7 +36,6 @@ impl Host {
         self.call(Method::GET, path)
     }
 
-    /// Builds a POST with a JSON body and the full key.
     pub(crate) fn post(self, path: &str, body: &Value) -> Call {
         self.call(Method::POST, path).json(body)
     }
@@ -51,7 +46,6 @@ impl Host {
     }
 }
 
-/// A request that is being built.
 #[derive(Clone)]
 pub(crate) struct Call {
     base: String,
@@ -77,7 +71,6 @@ impl Call {
         self.authorization(&format!("Bearer {key}"))
     }
 
-    /// Sets the `Authorization` header to `value`.
     pub(crate) fn authorization(mut self, value: &str) -> Self {
         self = self.no_key();
         self.header("authorization", value)
@@ -103,7 +96,6 @@ impl Call {
         self
     }
 
-    /// Returns the request in reqwest's form, for cases that read the answer piece by piece.
     pub(crate) fn request(&self) -> reqwest::RequestBuilder {
         let mut request = client(&self.base).request(self.method.clone(), format!("{}{}", self.base, self.path));
         for (name, value) in &self.headers {
@@ -146,9 +138,7 @@ impl std::fmt::Display for Call {
     }
 }
 
-/// An answer whose body was read to its end.
 pub(crate) struct Answer {
-    /// Method and path of the request, for messages.
     pub(crate) what: String,
     pub(crate) method: Method,
     pub(crate) status: StatusCode,
@@ -252,7 +242,6 @@ impl std::fmt::Display for Answer {
     }
 }
 
-/// Field names with their exact JSON texts.
 pub(crate) type RawRecord = BTreeMap<String, String>;
 
 #[derive(serde::Deserialize)]
@@ -302,7 +291,6 @@ pub(crate) fn enc(text: &str) -> String {
     percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
 }
 
-/// Returns the query parameter `name=<encoded JSON>`.
 pub(crate) fn option(name: &str, value: &Value) -> String {
     format!("{name}={}", enc(&value.to_string()))
 }

@@ -42,7 +42,6 @@ const COMMANDS: &[&[&str]] = &[
     &["import", "demo.posts", "posts.csv"],
 ];
 
-/// The directory in which `selkie` is run, with all its files.
 struct WorkingDirectory(TempDir);
 
 impl WorkingDirectory {

@@ -23,7 +23,6 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970").as_secs()
 }
 
-/// A private key.
 pub(crate) enum Signer {
     EdDSA(Ed25519KeyPair),
     ES256(EcdsaKeyPair),
@@ -56,7 +55,6 @@ impl Signer {
         }
     }
 
-    /// Returns the public key.
     pub(crate) fn jwk(&self, kid: &str) -> Value {
         let text = |bytes: &[u8]| BASE64.encode(bytes);
         let mut jwk = match self {
@@ -87,7 +85,6 @@ impl Signer {
         }
     }
 
-    /// Returns a token with exactly this header and these claims.
     pub(crate) fn sign(&self, header: &Value, claims: &Value) -> String {
         let part = |json: &Value| BASE64.encode(json.to_string());
         let message = format!("{}.{}", part(header), part(claims));
@@ -96,7 +93,6 @@ impl Signer {
     }
 }
 
-/// An issuer of a project, with one key that has the id `a`. Its tokens are for the audience `app`.
 pub(crate) struct Issuer {
     project: String,
     pub(crate) url: String,
@@ -116,7 +112,6 @@ impl Issuer {
         shared().cli_ok(&[&first, arguments].concat());
     }
 
-    /// Registers the issuer with these keys, a claim `role` that names the role, and further `arguments`.
     pub(crate) fn publish(&self, keys: &[Value], arguments: &[&str]) {
         let mut file = tempfile::NamedTempFile::new().expect("a file");
         file.write_all(json!({"keys": keys}).to_string().as_bytes()).expect("a file");
@@ -128,7 +123,6 @@ impl Issuer {
         json!({"iss": self.url, "aud": "app", "sub": sub, "exp": now() + 600})
     }
 
-    /// Returns the header of the issuer's tokens.
     pub(crate) fn header(&self) -> Value {
         json!({"alg": self.key.alg(), "kid": "a", "typ": "JWT"})
     }

@@ -61,7 +61,6 @@ pub(crate) fn keep_secret(key: &str) {
     KEYS.lock().unwrap().push(key.to_owned());
 }
 
-/// Records that a host returned a code.
 pub(crate) fn note(host: Host, code: ErrorCode) {
     SEEN.lock().unwrap().insert((host, code.as_str()));
 }
@@ -71,7 +70,6 @@ pub(crate) fn is_edges(timing: &str) -> bool {
     timing.contains("edge;dur=")
 }
 
-/// Checks an answer and records its code.
 pub(crate) fn enter(answer: &Answer) {
     for fault in faults(answer) {
         breach(&fault, &answer.to_string());

@@ -32,7 +32,6 @@ cases! {
 /// machine.
 const CHANGE_MAX: Duration = Duration::from_secs(20);
 
-/// A project with a full key.
 struct Project {
     host: Host,
     name: String,
@@ -59,7 +58,6 @@ impl Project {
         self.call(Method::POST, "keys").json(body).send().await
     }
 
-    /// Lists the databases with this key, and returns the status of the answer.
     async fn status_of(&self, key: &str) -> u16 {
         self.host.get("/api/v1/crud").key(key).send().await.status.as_u16()
     }
@@ -345,7 +343,6 @@ async fn faults_of_a_role_are_named_with_their_place(host: Host) {
     assert_eq!(project.get("roles").await, json!([]));
 }
 
-/// Returns the token of a new link that signs in to the console of a project.
 pub(crate) async fn link(project: &str) -> String {
     let project = project.to_owned();
     let print = move || shared().cli_ok(&["console", "--project", &project]);

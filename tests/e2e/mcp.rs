@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 
 const BOTH: &str = "application/json, text/event-stream";
 
-/// Builds a message in the form in which a client sends it, with the full key.
 fn message(host: Host, body: &Value) -> Call {
     host.call(Method::POST, "/mcp").header("accept", BOTH).json(body)
 }
@@ -35,7 +34,6 @@ pub(crate) fn outcome(result: &Value, code: Option<&str>) -> Value {
     body
 }
 
-/// Returns the result in a successful JSON-RPC answer.
 #[track_caller]
 pub(crate) fn result(answer: &Answer) -> Value {
     assert_eq!(answer.status, 200, "{answer}");

@@ -62,7 +62,6 @@ pub(crate) fn description(db: &TestDb, form: &str) -> Call {
     db.host.get(&format!("/api/v1/{form}?database={}", db.name))
 }
 
-/// Returns the operations of a document by their ids.
 fn operations(document: &Value) -> BTreeSet<String> {
     let paths = document["paths"].as_object().expect("paths").values();
     let operations = paths.flat_map(|path| path.as_object().expect("a path").values());

@@ -22,7 +22,6 @@ cases! {
     ],
 }
 
-/// Creates projects and returns their names and full keys.
 fn projects(service: &Service, count: usize) -> Vec<(String, String)> {
     let make = |_| {
         let name = unique("pooled");

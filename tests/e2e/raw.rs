@@ -11,7 +11,6 @@ use tokio::task::JoinHandle;
 
 const EXCHANGE_MAX: Duration = Duration::from_secs(30);
 
-/// The head and the body of an answer, unchanged.
 pub(crate) struct RawAnswer {
     pub(crate) status: u16,
     pub(crate) head: String,
@@ -62,7 +61,6 @@ pub(crate) async fn converse(url: &str, request: &[u8], is_enough: impl Fn(&[u8]
     answer
 }
 
-/// A connection on which a request is sent piece by piece.
 pub(crate) struct Wire {
     stream: TcpStream,
 }

@@ -25,7 +25,6 @@ use serde_json::{Map, Value, json};
 use std::io::Write as _;
 use std::process::Output;
 
-/// Returns a role with rules for tables of a database.
 pub(crate) fn role_of<'a>(db: &TestDb, rules: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     let tables = rules.into_iter().map(|(table, rule)| (format!("{}.{table}", db.name), rule));
     json!({"tables": tables.collect::<Map<_, _>>()})
@@ -44,7 +43,6 @@ pub(crate) fn set_role_in(service: &Service, project: &str, name: &str, role: &V
     assert!(output.status.success(), "role {name}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Creates a role of the project `default` and returns its name.
 pub(crate) fn create_role(role: &Value) -> String {
     let name = unique("role");
     set_role_in(shared(), "default", &name, role);
@@ -64,13 +62,11 @@ pub(crate) struct Caller<'a> {
 }
 
 impl<'a> Caller<'a> {
-    /// Issues a key with a role of the project `default` and these claims.
     pub(crate) fn with_role(db: &'a TestDb, role: &str, claims: Value) -> Self {
         let key = shared().create_role_key("default", role, &claim_arguments(&claims)).token;
         Self { db, key }
     }
 
-    /// Creates a role with rules for tables of the database, and issues a key with it.
     pub(crate) fn new<'r>(db: &'a TestDb, rules: impl IntoIterator<Item = (&'r str, Value)>, claims: Value) -> Self {
         Self::with_role(db, &create_role(&role_of(db, rules)), claims)
     }
@@ -104,7 +100,6 @@ impl<'a> Caller<'a> {
         call.json(&json!({"operations": operations})).send().await
     }
 
-    /// Returns the `id`s of the records that a read lists, in ascending order.
     async fn ids(&self, rest: &str) -> Vec<i64> {
         let answer = self.get(rest).await;
         let payload = answer.payload();
@@ -115,7 +110,6 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// Returns the condition that a field equals a claim.
 fn is_claim(field: &str, claim: &str) -> Value {
     json!({field: {"value": {"claim": claim}}})
 }

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 
-/// Creates a directory for one service.
 pub(crate) fn service_directory() -> Result<TempDir, String> {
     let directory = tempfile::Builder::new().prefix("selkie-e2e-").tempdir();
     directory.map_err(|error| error.to_string())

@@ -15,7 +15,6 @@ const START_MAX: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
 const USER: &str = "second-admin";
 
-/// A proxy in front of a service's MariaDB. Stopping the proxy simulates a stopped MariaDB.
 pub(crate) struct Through {
     directory: TempDir,
     task: AbortHandle,
@@ -37,7 +36,6 @@ impl Through {
         Self { directory, task }
     }
 
-    /// Returns the URL for an origin's setting `database_url`.
     pub(crate) fn database_url(&self) -> String {
         let socket = path(&self.directory);
         format!("mysql://{USER}:{USER}@localhost?socket={}", socket.display())
@@ -97,7 +95,6 @@ async fn greeting(mariadb: &mut UnixStream, version: &str) -> std::io::Result<Ve
     Ok(packet)
 }
 
-/// A running `selkie serve`, killed on drop.
 pub(crate) struct SecondOrigin {
     child: Child,
     log: NamedTempFile,
@@ -166,18 +163,15 @@ impl SecondOrigin {
         Ok(())
     }
 
-    /// Returns the origin's log.
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(self.log.path()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Asks the origin to stop, by SIGTERM.
     pub(crate) fn terminate(&self) {
         kill(self.child.id().cast_signed(), Signal::TERM);
     }
 
-    /// Kills the origin with SIGKILL.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -19,14 +19,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The environment variable that marks the processes of one service. Child processes inherit it.
 const MARK: &str = "SELKIE_TEST_MARK";
 
-/// Whether a service has an edge in front of its origin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Edge {
     With,
     Without,
 }
 
-/// A running `selkie dev`.
 pub(crate) struct Service {
     dir: TempDir,
     mark: String,
@@ -41,7 +39,6 @@ pub(crate) struct Service {
 
 static SHARED: OnceLock<Result<Service, String>> = OnceLock::new();
 
-/// Returns the service that all cases share. The first call starts it.
 pub(crate) fn shared() -> &'static Service {
     let edge = if crate::case::edge_is_open() { Edge::With } else { Edge::Without };
     // Cases run in parallel and perhaps on a slow machine, so a request may wait for a connection for a long time.
@@ -102,7 +99,6 @@ impl Service {
         Ok(service)
     }
 
-    /// Returns the command that runs `selkie dev`, for cases that start it themselves.
     pub(crate) fn command(dir: &Path, origin_port: u16, edge: Edge, edge_port: u16) -> Result<Command, String> {
         let mut command = Command::new(binary()?);
         clear_settings(&mut command);
@@ -165,7 +161,6 @@ impl Service {
         self.dir.path().join("data")
     }
 
-    /// Returns everything that the service has written to its terminal.
     pub(crate) fn log(&self) -> String {
         let bytes = fs::read(self.dir.path().join("output.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
@@ -177,7 +172,6 @@ impl Service {
         lines[lines.len().saturating_sub(40)..].join("\n")
     }
 
-    /// Runs `selkie --data-dir … <arguments>` for the running service.
     pub(crate) fn cli(&self, arguments: &[&str]) -> Output {
         let mut command = self.cli_command(arguments);
         command.output().expect("the CLI runs")
@@ -243,7 +237,6 @@ impl Service {
         }
     }
 
-    /// Returns the ids and command lines of all processes of this service.
     pub(crate) fn processes(&self) -> Vec<(i32, String)> {
         processes_marked(&self.mark)
     }
@@ -317,7 +310,6 @@ impl Drop for Service {
     }
 }
 
-/// A key's token and its id.
 pub(crate) struct IssuedKey {
     pub(crate) id: String,
     pub(crate) token: String,
@@ -381,7 +373,6 @@ pub(crate) fn binary() -> Result<PathBuf, String> {
         .ok_or_else(|| "no `selkie` in target/: run `make test`, or set SELKIE_BIN".to_owned())
 }
 
-/// Returns the root directory of the workspace.
 pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a parent").to_owned()
 }
@@ -393,7 +384,6 @@ pub(crate) fn clear_settings(command: &mut Command) {
     }
 }
 
-/// Returns a port on which nothing listens. Parallel runs begin to search at different ports.
 pub(crate) fn free_port() -> u16 {
     const FIRST: u16 = 19_100;
     const COUNT: u16 = 2_000;

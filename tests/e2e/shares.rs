@@ -40,7 +40,6 @@ cases! {
     ],
 }
 
-/// A project with a database.
 struct Tenant {
     host: String,
     db: String,
@@ -77,7 +76,6 @@ impl Tenant {
         self.post("/api/v1/sql", &json!({"query": query, "database": self.db}))
     }
 
-    /// Builds a read with the project's read key.
     fn get(&self, rest: &str) -> Call {
         let path = format!("/api/v1/crud/{}/{rest}", self.db);
         Call::new(&self.host, Method::GET, &path).key(&self.read)

@@ -88,7 +88,6 @@ async fn an_answer_that_fails_midway_is_cut(host: Host) {
     assert_eq!(db.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
 }
 
-/// Returns the id of the thread whose statement contains `text`.
 pub(crate) fn thread_of(text: &str) -> Option<String> {
     let query = format!(
         "SELECT ID FROM information_schema.PROCESSLIST WHERE INFO LIKE '%{text}%' AND INFO NOT LIKE '%PROCESSLIST%' AND COMMAND <> 'Sleep'"

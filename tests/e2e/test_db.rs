@@ -6,20 +6,17 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A database named `default_…`, and the host through which it is accessed.
 pub(crate) struct TestDb {
     pub(crate) host: Host,
     pub(crate) name: String,
 }
 
-/// Returns a name that is unique in this run.
 pub(crate) fn unique(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     format!("{prefix}{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 impl TestDb {
-    /// Creates the database and runs `statements` in it.
     pub(crate) async fn new(host: Host, statements: &[&str]) -> Self {
         let db = Self { host, name: unique("default_t") };
         host.sql(&json!({"query": format!("CREATE DATABASE {} CHARACTER SET utf8mb4", db.name)}))
@@ -32,17 +29,14 @@ impl TestDb {
         db
     }
 
-    /// Runs a statement with the full key and returns its payload.
     pub(crate) async fn exec(&self, query: &str) -> Value {
         self.sql(query).send().await.payload()
     }
 
-    /// Builds a call that runs a statement with the full key.
     pub(crate) fn sql(&self, query: &str) -> Call {
         self.host.sql(&json!({"query": query, "database": self.name}))
     }
 
-    /// Builds a call that runs a statement with parameters.
     pub(crate) fn sql_with(&self, query: &str, params: Value) -> Call {
         self.host.sql(&json!({"query": query, "database": self.name, "params": params}))
     }
@@ -63,7 +57,6 @@ impl TestDb {
         self.host.call(method, &format!("/api/v1/crud/{}/{rest}", self.name))
     }
 
-    /// Sends `GET …/{db}/{rest}`. `rest` begins with an encoded table name.
     pub(crate) async fn get(&self, rest: &str) -> Answer {
         self.call(Method::GET, rest).send().await
     }
@@ -84,7 +77,6 @@ impl TestDb {
         self.call(Method::DELETE, rest).json(body).send().await
     }
 
-    /// Returns the values of one field in all records that a read of `rest` returns.
     pub(crate) async fn column(&self, rest: &str, field: &str) -> Vec<Value> {
         let answer = self.get(rest).await;
         let payload = answer.payload();
@@ -92,7 +84,6 @@ impl TestDb {
         rows.iter().map(|row| row[field].clone()).collect()
     }
 
-    /// Returns the `id`s of the records that a `query` selects, in ascending order. `more` are further options.
     pub(crate) async fn ids(&self, table: &str, query: &Value, more: &str) -> Vec<i64> {
         let rest = format!("{table}?order={}&{}{more}", enc(r#"{"field":"id"}"#), crate::host::option("query", query));
         self.column(&rest, "id").await.iter().map(|id| id.as_i64().expect("an id")).collect()

@@ -30,7 +30,6 @@ cases! {
 /// Maximum time until the origin answers, or notices a new file. Long enough for a loaded machine.
 const CHANGE_MAX: Duration = Duration::from_secs(60);
 
-/// Starts an origin with `cert.pem` and `key.pem` of this directory. Returns it and its https URL.
 fn start(directory: &Path) -> (SecondOrigin, String) {
     let path = |name: &str| directory.join(name).display().to_string();
     let (certificate, key) = (path("cert.pem"), path("key.pem"));

@@ -29,14 +29,12 @@ cases! {
     Origin: [the_installation_is_imported_into_and_exported_from_without_a_key],
 }
 
-/// How the commands reach the table.
 #[derive(Clone, Copy)]
 enum Way {
     Url(Host),
     Direct,
 }
 
-/// The directory in which commands are run, with their files.
 struct WorkingDirectory {
     dir: TempDir,
     way: Way,
@@ -88,14 +86,12 @@ impl WorkingDirectory {
         (text(&output.stdout), told)
     }
 
-    /// Imports a file whose rows are all accepted.
     #[track_caller]
     fn import(&self, table: &str, file: &str, more: &[&str]) -> Value {
         let (answer, _) = self.exits(0, &[&["import", table, file, "--json"], more].concat());
         serde_json::from_str(&answer).expect("JSON")
     }
 
-    /// Returns the entries of the file of refused rows.
     fn rejects(&self, name: &str) -> Vec<Value> {
         self.read(name).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }

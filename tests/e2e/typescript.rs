@@ -60,7 +60,6 @@ async fn the_types_refuse_wrong_calls(_: Host) {
     node(&["../../node_modules/typescript/bin/tsc", "--project", "test/types"], &[]).await;
 }
 
-/// Creates a database with the tables of the client's scripts.
 async fn shop(host: Host) -> TestDb {
     let schema = include_str!("../../clients/typescript/test/e2e/schema.sql");
     let statements: Vec<&str> = schema.split(";\n").filter(|statement| !statement.trim().is_empty()).collect();

@@ -244,7 +244,6 @@ async fn pages_may_read_tags(host: Host) {
     assert!(exposed.contains("etag"), "{exposed}");
 }
 
-/// Returns the headers that describe a body.
 fn of_the_body(answer: &Answer) -> Vec<Option<String>> {
     ["content-type", "etag", "cache-control", "vary"]
         .iter()

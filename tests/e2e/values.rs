@@ -17,7 +17,6 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
 
-/// Whether the test searches a value by equality in a filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Found {
     /// A filter with the inserted value must find the row.
@@ -55,7 +54,6 @@ async fn round_trips(host: Host, kind: &str, found: Found, pairs: &[(&str, &str)
     }
 }
 
-/// Checks that inserts are refused with `invalid_value`, that the error names the field, and that nothing is stored.
 async fn are_refused(host: Host, kind: &str, inputs: &[&str]) {
     let db = TestDb::new(host, &[&format!("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, v {kind})")]).await;
     for input in inputs {
@@ -84,7 +82,6 @@ async fn are_no_filters(host: Host, kind: &str, inputs: &[&str]) {
     }
 }
 
-/// Checks that an error names the field whose value it refuses.
 #[track_caller]
 fn names(answer: &Answer, field: &str) {
     let error = answer.refused(ErrorCode::InvalidValue);

@@ -17,7 +17,6 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Maximum time in which Miniflare ends its workerd.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// A running workerd. Dropping this value ends it.
 pub(crate) struct Worker {
     child: Child,
     directory: TempDir,
@@ -31,7 +30,6 @@ impl Worker {
         Self::serve("edge/workerd.capnp", variables)
     }
 
-    /// Starts a worker with this configuration file and these variables.
     pub(crate) fn serve(configuration: &str, variables: &[(&str, &str)]) -> Self {
         let directory = tempfile::Builder::new().prefix("selkie-worker-").tempdir().expect("a directory");
         let log = File::create(directory.path().join("log")).expect("a log");
@@ -98,7 +96,6 @@ impl Worker {
         }
     }
 
-    /// Returns the resident memory of workerd in KiB.
     pub(crate) fn memory_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.expect("a process's state, as Linux tells it");
@@ -107,17 +104,14 @@ impl Worker {
         amount.and_then(|kib| kib.parse().ok()).expect("an amount")
     }
 
-    /// Sends workerd a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         kill(i32::try_from(self.child.id()).expect("a process id"), signal);
     }
 
-    /// Returns the number of workerd's open descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("a process's descriptors").count()
     }
 
-    /// Returns everything that the worker has logged.
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(self.directory.path().join("log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()

@@ -25,12 +25,9 @@ pub(crate) enum Command {
     ServeS3(ServeS3),
 }
 
-/// The kind of database cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Databases {
-    /// Three Galera nodes.
     Galera,
-    /// A primary and two replicas, which serve reads.
     Replicas,
     /// One server, for a soak with one origin and one edge.
     #[value(skip)]
@@ -38,8 +35,6 @@ pub(crate) enum Databases {
 }
 
 impl Databases {
-    /// Returns the number of databases, which is also the number of origins, and the number of
-    /// edges.
     pub(crate) const fn machines(self) -> (usize, usize) {
         match self {
             Self::Galera | Self::Replicas => (3, 2),
@@ -48,7 +43,6 @@ impl Databases {
     }
 }
 
-/// The database hosts in an origin's settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Hosts {
     /// All nodes, in another order for each origin; or the primary and its replicas.
@@ -57,7 +51,6 @@ pub(crate) enum Hosts {
     Own,
 }
 
-/// Options of both commands.
 #[derive(Debug, Args)]
 pub(crate) struct Load {
     /// Length of the load in seconds.
@@ -93,7 +86,6 @@ pub(crate) struct Cluster {
 }
 
 impl From<Load> for Cluster {
-    /// Returns the installation of a soak: one database, one origin and one edge.
     fn from(load: Load) -> Self {
         Self { load, databases: Databases::Single, hosts: Hosts::Own, faults: Vec::new(), briefly: true }
     }
@@ -104,7 +96,6 @@ impl Cluster {
         self.databases == Databases::Single
     }
 
-    /// Returns the requested kinds of faults that are possible with these databases.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         let asked = if self.faults.is_empty() { Kind::value_variants() } else { &self.faults };
         asked.iter().copied().filter(|kind| kind.fits(self.databases)).collect()

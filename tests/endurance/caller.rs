@@ -26,16 +26,13 @@ pub(crate) struct Caller {
     pub(crate) number: u32,
     /// URLs of all edges; in a soak, of the edge and of the origin.
     edges: Arc<Vec<String>>,
-    /// Index in `edges` of the host that gets the next request.
     pub(crate) edge: usize,
     key: String,
     client: Client,
     pub(crate) tally: Arc<Tally>,
-    /// Value of `X-Selkie-Position` in the answer to the last write.
     position: Option<String>,
 }
 
-/// A request of a caller.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) method: Method,
@@ -60,7 +57,6 @@ impl Request {
     }
 }
 
-/// The answer to a request that succeeded.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
@@ -85,7 +81,6 @@ pub(crate) struct Refusal {
     pub(crate) repeats: u64,
 }
 
-/// How one attempt ended.
 enum Attempt {
     Done(HeaderMap, Vec<u8>),
     /// The reason of a temporary failure, and the pause before the next attempt.
@@ -154,7 +149,6 @@ impl Caller {
         answer
     }
 
-    /// Returns the caller's API key.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }

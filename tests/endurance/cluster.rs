@@ -95,7 +95,6 @@ async fn run_in(asked: &Asked, directory: &Path) -> Result<ExitCode> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The addresses of all parts.
 struct Sites {
     network: Option<Network>,
     /// The address of the S3 service.
@@ -124,7 +123,6 @@ impl Sites {
     }
 }
 
-/// The URLs and the API key that callers use.
 struct Open {
     key: String,
     edges: Arc<Vec<String>>,
@@ -191,7 +189,6 @@ async fn start(asked: &Asked, common: &Common, sites: Sites) -> Result<(Stage, O
     Ok((stage, Open { key, edges: Arc::new(addresses) }))
 }
 
-/// Returns an origin's database URL, and its settings for replicas.
 fn databases_of(asked: &Asked, sites: &Sites, origin: usize) -> (String, Vec<(&'static str, String)>) {
     let url = |order: &[usize]| {
         let address = |index: &usize| format!("{}:{PORT}", sites.databases[*index].address);

@@ -100,13 +100,11 @@ impl Kind {
     }
 }
 
-/// The databases of the run.
 pub(crate) enum Cluster {
     Galera(Galera),
     Replicated(Replicated),
 }
 
-/// All parts of the installation, in which faults are made.
 pub(crate) struct Stage {
     pub(crate) cluster: Cluster,
     pub(crate) origins: Vec<Program>,

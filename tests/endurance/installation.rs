@@ -21,11 +21,9 @@ const ORIGIN_PORT: u16 = 8080;
 const EDGE_PORT: u16 = 8787;
 const S3_PORT: u16 = 9000;
 
-/// The settings that all origins and commands of one installation share.
 #[derive(Debug, Clone)]
 pub(crate) struct Common {
     pub(crate) binary: PathBuf,
-    /// Directory for data and logs.
     pub(crate) directory: PathBuf,
     pub(crate) secret: String,
     pub(crate) store: String,
@@ -135,14 +133,12 @@ impl Common {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Creates an API key with full access by `selkie key create`, and returns it. `database` is MariaDB's URL.
     pub(crate) async fn full_key(&self, database: &str) -> Result<String> {
         let text = self.printed(database, &["key", "create", "--access", "full"]).await?;
         let key = text.split(|c: char| c.is_whitespace() || c == '"').find(|word| word.starts_with("eyJ"));
         Ok(key.context("no key was printed")?.to_owned())
     }
 
-    /// Returns the last ten lines of a program's log.
     pub(crate) fn log_tail(&self, name: &str) -> String {
         let text = std::fs::read_to_string(self.directory.join(format!("{name}.log"))).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
@@ -192,7 +188,6 @@ fn traced(root: &Path) -> Result<PathBuf> {
 /// The beginning of V8's flags in `edge/workerd.capnp`.
 const V8_FLAGS: &str = "v8Flags = [";
 
-/// Returns the path of workerd. npm installs it in a package whose name depends on the platform.
 fn workerd(root: &Path) -> Result<PathBuf> {
     let entries = std::fs::read_dir(root.join("node_modules/@cloudflare")).context("node_modules: run `make setup`")?;
     entries

@@ -34,7 +34,6 @@ const REVOKED_PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX_MS: u64 = 60;
 const LEAVE_MAX_MS: u64 = 150;
 
-/// Returns the statements that create and fill the tables of these steps.
 pub(crate) fn tables() -> [String; 4] {
     [
         "CREATE TABLE authors (id INT PRIMARY KEY, name VARCHAR(40) NOT NULL)".to_owned(),
@@ -190,7 +189,6 @@ impl Worker {
         Ok(())
     }
 
-    /// Sends a request and disconnects soon. Ignores its outcome.
     async fn leave(&mut self) -> Result<(), Refusal> {
         let request = match self.random.below(3) {
             0 => Request::new(Method::POST, "/api/v1/sql".to_owned()).json(sql("SELECT SLEEP(5)")),
@@ -215,8 +213,6 @@ impl Worker {
         self.must_refuse("a wrong key", answer, "invalid_key")
     }
 
-    /// Creates a key, reads with it, revokes it, and checks that it is refused within
-    /// [`REVOKED_MAX`].
     async fn key_and_its_end(&mut self) -> Result<(), Refusal> {
         let body = json!({"access": "read", "name": format!("caller {}", self.caller.number)});
         let request = Request::new(Method::POST, "/api/v1/keys".to_owned()).json(body);

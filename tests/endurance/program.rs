@@ -13,12 +13,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 type Start = Box<dyn Fn() -> Result<Started> + Send + Sync>;
 
-/// The answer to the probe that shows that a program is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ready {
     /// A status of 200 to 299.
     Success,
-    /// Any status.
     Answer,
 }
 

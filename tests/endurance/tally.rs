@@ -10,7 +10,6 @@ use std::{
 /// Maximum number of messages of one kind whose text is kept.
 const KEPT_MAX: usize = 20;
 
-/// The record that all callers of a run share.
 #[derive(Debug)]
 pub(crate) struct Tally(Mutex<Inside>);
 
@@ -19,31 +18,24 @@ struct Inside {
     told: Told,
     /// Title of the latest fault. Times without a success are attributed to it.
     now: String,
-    /// Times of the last success, and of the last successful write.
     last: [Instant; 2],
     /// For each fault: the longest time without a success, and without a successful write.
     longest: BTreeMap<String, [Duration; 2]>,
 }
 
-/// The answers that callers got.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Told {
-    /// Acknowledged inserts: caller, number, id.
     pub(crate) inserts: Vec<(u32, u32, u64)>,
-    /// Acknowledged batches: caller, number.
     pub(crate) batches: Vec<(u32, u32)>,
     /// Acknowledged uploads: path of the file, its bytes' checksum.
     pub(crate) uploads: Vec<(String, [u8; 32])>,
     /// By caller: number of acknowledged additions, and number of failed attempts, each of which
     /// may have added as well.
     pub(crate) additions: BTreeMap<u32, (u64, u64)>,
-    /// By caller: the last acknowledged version of its counter.
     pub(crate) versions: BTreeMap<u32, u64>,
     pub(crate) reads: u64,
-    /// Reads with a position.
     pub(crate) positioned: u64,
     pub(crate) requests: u64,
-    /// Number of successful steps of a mixed load, by name.
     pub(crate) steps: BTreeMap<&'static str, u64>,
     pub(crate) retries: u64,
     /// Number of retries by reason: the code of the error response, or what went wrong with the connection.
@@ -55,7 +47,6 @@ pub(crate) struct Told {
     pub(crate) reordered: u64,
 }
 
-/// Counts all messages, and keeps the text of the first [`KEPT_MAX`].
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Messages {
     pub(crate) count: u64,
@@ -71,7 +62,6 @@ impl Messages {
     }
 }
 
-/// The kind of a successful request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Read,
@@ -93,12 +83,10 @@ impl Tally {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the recorded answers by `change`, and returns its result.
     pub(crate) fn tell<T>(&self, change: impl FnOnce(&mut Told) -> T) -> T {
         change(&mut self.inside().told)
     }
 
-    /// Records that a request succeeded now.
     pub(crate) fn success(&self, purpose: Purpose) {
         let mut inside = self.inside();
         inside.told.requests += 1;

@@ -26,12 +26,9 @@ const UNAVAILABLE_MAX: Duration = Duration::from_secs(5);
 /// Maximum time after the load until all databases have the same content.
 const SAME_MAX: Duration = Duration::from_secs(60);
 
-/// The content of one database.
 #[derive(Debug, PartialEq, Eq)]
 struct Content {
-    /// Caller and number by id.
     events: HashMap<u64, (u32, u32)>,
-    /// Version and total by caller.
     counters: BTreeMap<u32, (u64, u64)>,
 }
 

@@ -35,7 +35,6 @@ impl Random {
         Self(seed)
     }
 
-    /// Returns a pseudo-random number below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -45,16 +44,13 @@ impl Random {
     }
 }
 
-/// The steps that callers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steps {
     /// Writes that must be neither lost nor done twice, and reads of them, without pauses.
     Durable,
-    /// The durable steps and the steps of [`crate::mixture`], with pauses.
     Mixed,
 }
 
-/// A caller with its records.
 pub(crate) struct Worker {
     pub(crate) caller: Caller,
     pub(crate) random: Random,
@@ -62,7 +58,6 @@ pub(crate) struct Worker {
     run: String,
     /// Number of the caller's last event, acknowledged or not.
     pub(crate) number: u32,
-    /// Id and number of the last event whose insert was acknowledged.
     last: Option<(u64, u32)>,
     version: u64,
     total: u64,
@@ -175,7 +170,6 @@ impl Worker {
         self.counter().await.map(|_| ())
     }
 
-    /// Increases the version by one, by a PUT with `If-Match`.
     async fn set_version(&mut self) -> Result<(), Refusal> {
         let caller = self.caller.number;
         self.raise(|next, etag| {
@@ -187,7 +181,6 @@ impl Worker {
         .map(|_| ())
     }
 
-    /// Increases the version by one and inserts an event, in one transaction.
     async fn batch(&mut self) -> Result<(), Refusal> {
         self.number += 1;
         let (caller, number) = (self.caller.number, self.number);

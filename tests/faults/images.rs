@@ -32,7 +32,6 @@ enum Outcome {
     TooComplex,
 }
 
-/// Decodes one image at a time: an unoptimised build takes a minute for some files, and the origin has a timeout.
 async fn images_of_100_megapixels_are_decoded_or_refused_within_512_mb(_: Host) {
     let mut padded = jpeg(ColorType::L8, 0xC0);
     padded.resize(PADDED_BYTES, 0);
@@ -116,7 +115,6 @@ fn deflated_zeros(bytes: u64) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Returns a deflated TIFF with one strip.
 fn tiff(width: u32, bits: u32, samples: u32) -> Vec<u8> {
     let row = u64::from(width) * u64::from(bits / 8 * samples);
     let data = deflated_zeros(row * u64::from(SIDE));
@@ -206,7 +204,6 @@ fn png(depth: u8, colours: u8, interlace_method: u8) -> Vec<u8> {
     file
 }
 
-/// Returns a BMP with a palette, run-length encoded.
 fn bmp() -> Vec<u8> {
     let (runs, rest) = (SIDE / 255, (SIDE % 255) as u8);
     let mut row = [255, 7].repeat(runs as usize);

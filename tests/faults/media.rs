@@ -136,7 +136,6 @@ async fn every_step_is_one_to_die_at(_: Host) {
     assert_eq!(known, walked);
 }
 
-/// Puts a folder into its old state: empty for an upload, two pictures for other operations.
 async fn prepare(service: &Service, deed: Deed, folder: &str) -> Vec<Value> {
     if deed != Deed::Upload {
         upload(&service.origin, service, folder, 10, false).send().await.payload();
@@ -144,7 +143,6 @@ async fn prepare(service: &Service, deed: Deed, folder: &str) -> Vec<Value> {
     rows(service, folder).await
 }
 
-/// Starts an operation that makes the origin crash at a fault point.
 async fn die(service: &Service, deed: Deed, point: &str, before: &[Value]) {
     let mut dying = SecondOrigin::launch(service, &[("SELKIE_FAULT_POINT", point)]).unwrap();
     let (mut dying, ready) = tokio::task::spawn_blocking(move || {
@@ -184,7 +182,6 @@ fn upload(origin: &str, service: &Service, folder: &str, shade: u8, update: bool
     Call::new(origin, Method::POST, "/api/v1/media").key(&service.full_key).json(&body)
 }
 
-/// Returns a picture that is larger than a thumbnail.
 fn picture(shade: u8) -> Vec<u8> {
     let pixels = RgbImage::from_fn(400, 300, |x, y| {
         Rgb([shade, u8::try_from(x % 251).unwrap(), u8::try_from(y % 241).unwrap()])
@@ -194,7 +191,6 @@ fn picture(shade: u8) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// Returns the descriptions of the folder's files, sorted by name.
 async fn rows(service: &Service, folder: &str) -> Vec<Value> {
     let path = format!("/api/v1/media?folder={}&order={}", enc(folder), enc(r#"{"field":"name"}"#));
     let list = Call::new(&service.origin, Method::GET, &path).key(&service.full_key);
@@ -235,7 +231,6 @@ async fn fetch(service: &Service, url: &str) -> Answer {
     answer
 }
 
-/// Makes the remains of the crash old enough for a sweep, which otherwise takes hours.
 fn make_due(service: &Service) {
     let due = "UPDATE selkie.media_due SET due_at = 1 WHERE due_at > 0";
     service.root_sql(due).unwrap();

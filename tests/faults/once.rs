@@ -100,7 +100,6 @@ async fn two_origins_insert_once_between_them(_: Host) {
     stop(service).await;
 }
 
-/// Kills a process at different moments while inserts run, and repeats the unanswered inserts.
 async fn killed_in_between(service: &Service, origin: &str, kill_one: impl AsyncFn(u64)) -> usize {
     let mut sent = 0;
     for round in 0..5 {

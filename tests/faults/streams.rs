@@ -121,7 +121,6 @@ async fn a_reader_who_takes_nothing_in_time_is_cut_off(_: Host) {
     stop(service).await;
 }
 
-/// Requests the whole table and reads nothing of the answer.
 async fn ask_for_fat(service: &Service) -> TcpStream {
     let address = service.origin.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -147,7 +146,6 @@ fn writing(service: &Service) -> usize {
     count.trim().parse().expect("a number")
 }
 
-/// The service's process, to read its memory and threads.
 pub(crate) struct Process(i32);
 
 impl Process {

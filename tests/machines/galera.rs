@@ -40,7 +40,6 @@ const SIZE: &str = "SHOW STATUS LIKE 'wsrep_cluster_size'";
 const STATUS: &str = "SHOW STATUS LIKE 'wsrep_cluster_status'";
 const STATE: &str = "SHOW STATUS LIKE 'wsrep_local_state_comment'";
 
-/// A Galera cluster. Drop kills the nodes and removes their files.
 #[derive(Debug)]
 pub struct Galera {
     // Fields are dropped in this order, so the nodes end before their directory is removed.
@@ -166,8 +165,6 @@ impl Galera {
     }
 }
 
-/// Creates a data directory by running and cleanly stopping a cluster of one node. All copies of it
-/// belong to the same cluster and have the same position.
 async fn template(parent: &Path) -> Result<PathBuf> {
     let (fresh, home) = (parent.join("fresh"), parent.join("template"));
     install(&fresh).await?;

@@ -35,7 +35,6 @@ pub enum Link {
     Group,
 }
 
-/// The machines. Drop ends their network namespaces.
 #[derive(Debug)]
 pub struct Network {
     machines: Vec<Started>,

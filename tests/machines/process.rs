@@ -14,7 +14,6 @@ use tokio::{
 /// Number of checks, 10 ms apart, whether a killed program has ended.
 const END_TRIES: u32 = 200;
 
-/// A started program. Drop kills it and waits for its end.
 #[derive(Debug)]
 pub struct Started {
     child: Child,

@@ -12,7 +12,6 @@ use crate::server::{ACCOUNT, PORT, Server, Site, accounts, install};
 
 const STATUS: &str = "SELECT 1";
 
-/// A primary and its replicas. Drop kills the servers and removes their files.
 #[derive(Debug)]
 pub struct Replicated {
     // Fields are dropped in this order, so the servers end before their directory is removed.
@@ -99,7 +98,6 @@ impl Replicated {
         self.server(index).execute("STOP SLAVE SQL_THREAD").await
     }
 
-    /// Lets a replica apply the transactions that it has received.
     pub async fn catch_up(&mut self, index: usize) -> Result<()> {
         self.server(index).execute("START SLAVE SQL_THREAD").await
     }

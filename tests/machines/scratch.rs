@@ -11,8 +11,6 @@ const PREFIX: &str = "selkie-tests-";
 /// Maximum bytes of all services and databases that run at the same time.
 const NEEDED_BYTES: u64 = 4 << 30;
 
-/// Creates the run's directory, which contains all other temporary directories. Also removes the
-/// directories in memory of runs that were killed.
 pub fn directory() -> io::Result<TempDir> {
     for entry in fs::read_dir(MEMORY).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();

@@ -49,12 +49,9 @@ const OPTIONS: [&str; 12] = [
     "--binlog-format=ROW",
 ];
 
-/// The addresses and the network namespace of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Site {
-    /// The address for clients.
     pub address: Ipv4Addr,
-    /// The address for the other nodes of a cluster.
     pub group: Ipv4Addr,
     /// Id of the process whose network namespace the server joins; `None`: this process's.
     pub namespace: Option<u32>,
@@ -126,8 +123,6 @@ impl Server {
         all
     }
 
-    /// Runs `mariadbd` with arguments that make it do one task and exit. Returns what it writes to
-    /// standard error.
     pub(crate) async fn run(&self, more: &[&str]) -> Result<String> {
         let output = Command::new(mariadbd()?)
             .args(self.all_arguments())
@@ -157,7 +152,6 @@ impl Server {
         }
     }
 
-    /// Kills the server with SIGKILL.
     pub fn kill(&mut self) {
         self.process = None;
     }
@@ -170,12 +164,10 @@ impl Server {
         }
     }
 
-    /// Halts the server with SIGSTOP: its connections stay open, and nothing answers.
     pub fn halt(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Resumes a halted server with SIGCONT.
     pub fn go_on(&self) {
         self.signal(Signal::CONT);
     }
@@ -190,12 +182,10 @@ impl Server {
         self.process.as_mut().is_some_and(Started::is_running)
     }
 
-    /// Returns `host:port`.
     pub fn address(&self) -> String {
         format!("{}:{PORT}", self.site.address)
     }
 
-    /// Returns the URL for an origin's setting `database_url`.
     pub fn url(&self) -> String {
         format!("mysql://{ACCOUNT}:{ACCOUNT}@{}", self.address())
     }
@@ -276,7 +266,6 @@ pub(crate) async fn install(data: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns SQL that creates [`ACCOUNT`], and deletes the anonymous accounts, which would shadow it.
 pub(crate) fn accounts() -> String {
     format!(
         "DELETE FROM mysql.global_priv WHERE User = ''; FLUSH PRIVILEGES; \

@@ -59,7 +59,6 @@ impl Baseline {
         found.map(|(_, figure)| *figure)
     }
 
-    /// Writes new counts to `baseline.txt`.
     pub(crate) fn accept(&mut self, counts: Vec<(String, u64)>) -> Result<()> {
         let fits = self.fits()?.is_ok();
         self.belongs_to = compiler_and_machine()?;
@@ -73,7 +72,6 @@ impl Baseline {
     }
 }
 
-/// The count of an operation and its count in the baseline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change {
     before: Option<u64>,
@@ -108,7 +106,6 @@ fn path() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "benches/instructions/baseline.txt"].iter().collect()
 }
 
-/// Returns what affects counts besides the code: the compiler's version, and the processor's features.
 fn compiler_and_machine() -> Result<String> {
     let output = Command::new("rustc").arg("--version").current_dir(env!("CARGO_MANIFEST_DIR")).output()?;
     let version = String::from_utf8(output.stdout)?;
@@ -117,7 +114,6 @@ fn compiler_and_machine() -> Result<String> {
     Ok(format!("{}, {}-{}{}", version.join(" "), std::env::consts::ARCH, std::env::consts::OS, extensions()))
 }
 
-/// Libraries choose their implementation by these features of the processor.
 #[cfg(target_arch = "x86_64")]
 fn extensions() -> &'static str {
     match std::arch::is_x86_feature_detected!("avx2") {

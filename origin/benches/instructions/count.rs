@@ -39,7 +39,6 @@ fn main() -> Result<ExitCode> {
     }
 }
 
-/// Runs the operation `name`, in the process that callgrind watches.
 fn run(name: &str) -> Result<ExitCode> {
     let found = operations().into_iter().find(|operation| operation.name == name);
     let Operation { times, prepare, .. } = found.context("no operation of that name")?;
@@ -94,7 +93,6 @@ fn check() -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Returns the number of instructions of one run of an operation.
 fn count(operation: &Operation) -> Result<u64> {
     let folder = Folder::new()?;
     let profile = folder.0.join("profile");
@@ -114,7 +112,6 @@ fn count(operation: &Operation) -> Result<u64> {
     Ok(total(&profile)? / u64::from(operation.times))
 }
 
-/// Returns the total that callgrind writes at the end of a profile.
 fn total(profile: &Path) -> Result<u64> {
     let text = std::fs::read_to_string(profile)?;
     let sum = text.lines().rev().find_map(|line| line.strip_prefix("totals: "));

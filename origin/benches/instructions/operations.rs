@@ -27,7 +27,6 @@ pub(crate) struct Operation {
 type Work = Box<dyn FnMut()>;
 type Prepare = Box<dyn FnOnce() -> Work>;
 
-/// Returns all operations, in the order of a request's stages.
 pub(crate) fn operations() -> Vec<Operation> {
     let mut all = Vec::new();
     let mut add = |name: String, times: u32, prepare: Prepare| {
@@ -72,7 +71,6 @@ fn parsing(name: &str) -> Work {
     Box::new(move || drop(black_box(parse(black_box(target), black_box(body)))))
 }
 
-/// Returns an operation and the scope of its names, both leaked for the rest of the process.
 fn scope(name: &str) -> (&'static shared::operation::RecordOperation, &'static Scope<'static>) {
     let (target, body) = request(name);
     let operation = &*Box::leak(Box::new(parse(target, body)));
@@ -96,7 +94,6 @@ fn rendering(name: &str) -> Work {
     })
 }
 
-/// Parses, plans, renders and binds a `batchData` of this number of rows.
 fn inserting(rows: usize) -> Work {
     let row = r#"{"title":"A title of usual length","body":"Some words, as many as fit on a line of text.","views":0,"price":"12.50","created_at":"2026-11-20T08:36:16Z"}"#;
     let body = format!("{{\"batchData\":[{}]}}", vec![row; rows].join(","));

@@ -2,7 +2,6 @@
 
 use turbojpeg::{Compressor, Image, PixelFormat};
 
-/// Returns RGB pixels of a gradient with some noise.
 fn pixels((width, height): (usize, usize)) -> Vec<u8> {
     (0..width * height)
         .flat_map(|at| {

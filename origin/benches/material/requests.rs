@@ -136,7 +136,6 @@ pub(crate) fn parse(target: &str, body: &str) -> RecordOperation {
     }
 }
 
-/// Returns the tables that an operation joins.
 pub(crate) fn joined(operation: &RecordOperation, tables: &[TableAccess]) -> Vec<TableAccess> {
     let named = operation.joins().iter();
     named.filter_map(|join| tables.iter().find(|access| *access.table().name() == join.table)).cloned().collect()

@@ -18,7 +18,6 @@ pub struct StreamSlots {
 }
 
 impl StreamSlots {
-    /// Creates the limits for these pool sizes. `timeout` is the maximum duration of a stream.
     pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
         let half = |count: usize| (count / 2).max(1) as u64;
         let shares = || Shares::with_callers(half(pools.total), half(pools.size));

@@ -10,14 +10,12 @@ use std::sync::Arc;
 type Find = dyn Fn(&ProjectName, Access) -> Account + Send + Sync;
 type Repair = dyn Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync;
 
-/// Finds and repairs the MariaDB accounts of projects. Cheap to clone.
 #[derive(Clone)]
 pub struct AccountSource {
     find: Arc<Find>,
     repair: Arc<Repair>,
 }
 
-/// Whether a repair restored a project's accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repaired {
     /// The accounts were restored, so another login may succeed.
@@ -41,7 +39,6 @@ impl AccountSource {
         Self { find: Arc::new(find), repair: Arc::new(repair) }
     }
 
-    /// Returns a source of the same accounts whose repair does nothing and returns [`Repaired::No`].
     pub(super) fn without_repair(&self) -> Self {
         Self { find: Arc::clone(&self.find), repair: Arc::new(|_| Box::pin(async { Repaired::No })) }
     }

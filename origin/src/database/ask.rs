@@ -9,7 +9,6 @@ use mysql_async::{Error, QueryResult, Row};
 #[error("MariaDB answered with values of an unexpected type")]
 pub(super) struct UnexpectedType;
 
-/// Awaits the statement `answer` and returns all rows of its result.
 pub(super) async fn all<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
 ) -> Result<Vec<T>, Error>

@@ -27,7 +27,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// Runs reads by key and inserts of one record, coalesced by shape.
 #[derive(Debug)]
 pub struct Coalescer {
     pools: Arc<Pools>,
@@ -46,14 +45,12 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     type Shape: Eq + Hash + Send + Sync + 'static;
     /// The part of a statement that differs per request.
     type Item: Clone + Send + 'static;
-    /// The result of one request.
     type Output: Send + 'static;
 
     /// The maximum number of statements of one shape that count as in flight; further requests wait for a shared
     /// statement. Found by measurement.
     const IN_FLIGHT_MAX: usize;
 
-    /// Returns the coalescer's queue for this kind of statement.
     fn requests(coalescer: &Coalescer) -> &Requests<Self>;
 
     /// Returns how many of the `waiting` requests (1 or more) the next shared statement serves: at least 1.
@@ -63,7 +60,6 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     /// if the failed statement wrote nothing and a request alone may succeed.
     fn may_run_alone(error: &DbError, spent: Duration) -> bool;
 
-    /// Runs the statement of one request.
     fn run_one(
         connection: &mut Connection,
         shape: &Self::Shape,
@@ -82,7 +78,6 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     fn note_position(lease: &mut Lease, outputs: &mut [Self::Output]) -> impl Future<Output = ()> + Send;
 }
 
-/// The queue of the requests for one kind of statement.
 type Requests<K> = Queue<Key<<K as CoalescedStatement>::Shape>, Waiter<K>>;
 
 /// What requests must have in common to share a statement. Cheap to clone.
@@ -115,7 +110,6 @@ impl<S: Hash> Hash for Key<S> {
     }
 }
 
-/// A request that waits for a shared statement.
 struct Waiter<K: CoalescedStatement> {
     item: K::Item,
     caller: AnswerSender<K>,
@@ -128,9 +122,7 @@ type AnswerSender<K> = oneshot::Sender<Answer<K>>;
 
 type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
 
-/// The result of a shared statement for one waiting request.
 enum Share<T> {
-    /// The request's output, and how long the statement took.
     Output(T, Duration),
     /// The statement did not run or had no effect; the request must run alone.
     RunAlone,

@@ -5,7 +5,6 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::address::{ClientCertificate, Endpoint, Tls, Verify};
 
-/// Returns the driver's options for a connection of `user` to an endpoint: address, password and TLS.
 pub(crate) fn options(endpoint: &Endpoint, user: &str, password: &SecretString) -> OptsBuilder {
     let options = OptsBuilder::default()
         .user(Some(user))

@@ -39,7 +39,6 @@ const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit
      innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576, \
      max_sort_length = (SELECT GREATEST(@@max_sort_length, 1024) FROM (SELECT 1) one)";
 
-/// Adds the driver's options that are the same for all projects' accounts.
 fn finish(options: OptsBuilder) -> OptsBuilder {
     options
         // The driver's own statement cache is off; [`PreparedStatements`] replaces it.
@@ -65,7 +64,6 @@ pub(super) struct Connection {
     /// The connection's slot in the budget of connections of all accounts; freed when the connection is dropped.
     pub(super) slot: Slot,
     pub(super) host: Host,
-    /// The kind of replication position that the host reports.
     pub(super) positions: Positions,
 }
 
@@ -90,7 +88,6 @@ pub(super) enum SessionState {
     Dirty,
 }
 
-/// Opens, checks and kills the pooled connections of one MariaDB account.
 pub(super) struct Connector {
     hosts: Hosts,
     /// The connection options for each host, by its index.
@@ -169,7 +166,6 @@ impl Connector {
         });
     }
 
-    /// Waits for a free slot in the budget of connections of all accounts, and opens a connection.
     async fn open(&self) -> Result<Box<Connection>, mysql_async::Error> {
         let slot = self.budget.slot().await;
         let slot = slot.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;

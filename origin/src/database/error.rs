@@ -31,14 +31,12 @@ pub enum DbError {
     /// The default schema of a statement does not exist for this account.
     #[error("there is no such database")]
     NoDatabase(DatabaseName),
-    /// The number of `?` in the statement, and the different number of values that was given.
     #[error("the statement has {0} parameters, {1} were given")]
     ParamCount(u16, usize),
     /// The driver took a part of the statement for a named parameter, the statement has more values than the driver can
     /// bind, or a row of a list of databases or tables has an unexpected form.
     #[error("the driver misread the statement")]
     Misread,
-    /// The statement is LOAD DATA LOCAL, for which MariaDB asks the client for a file.
     #[error("the statement reads a file of its client")]
     LocalFile,
     /// The result sets of a statement that may return several, such as CALL, exceed the size that is buffered.
@@ -65,7 +63,6 @@ pub enum DbError {
     /// The database did not reach the position of `X-Selkie-After` within the time limit.
     #[error("the position is not reached")]
     NotReached,
-    /// The position of `X-Selkie-After` is of another kind than the positions of this database.
     #[error("the position is another database's")]
     OtherPosition,
     /// A table's or database's description is larger than the limit.
@@ -74,7 +71,6 @@ pub enum DbError {
     /// The position of `X-Selkie-After` is so far ahead of the database that it can't be the position of a write.
     #[error("the position is none of this database")]
     NoPosition,
-    /// A written record breaks a rule of the caller's role. The transaction is rolled back.
     #[error("the caller's role does not allow the record")]
     RoleForbids,
 }
@@ -141,7 +137,6 @@ impl From<LoadAborted> for DbError {
 #[error("the statement is larger than a packet of {0} bytes")]
 pub(super) struct PacketTooLarge(pub(super) usize);
 
-/// MariaDB's error for one of several rows, with the row's index in `batchData`.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub(super) struct InRow {
@@ -149,7 +144,6 @@ pub(super) struct InRow {
     pub(super) row: usize,
 }
 
-/// The records that a write returns exceed the limits of one response.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer is too large")]
 pub(super) struct AnswerTooLarge;

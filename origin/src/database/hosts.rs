@@ -56,7 +56,6 @@ struct Inner {
     state: Mutex<State>,
     /// Wakes each host's probe.
     wake: Vec<Notify>,
-    /// A counter of probe results. Its changes wake the requests that wait in [`Hosts::pick`].
     verdicts: watch::Sender<u64>,
     /// Whether other servers may replicate from the serving host: the setting has several hosts, or
     /// [`Hosts::set_replicas`] was called. Only then, or on a Galera cluster, does a write query its replication
@@ -95,7 +94,6 @@ pub(in crate::database) struct Host {
     pub(in crate::database) left: Option<CancellationToken>,
 }
 
-/// The state of the hosts of one setting, for metrics and `/readyz`.
 #[derive(Clone, Debug, Default)]
 pub struct HostsGauge {
     /// The address of the serving host; `None` before the first decision, and for
@@ -370,7 +368,6 @@ impl Inner {
 
 enum Pick {
     Host(usize),
-    /// No replica is healthy.
     None,
     /// The choice depends on a probe that has not ended yet.
     Due,

@@ -14,7 +14,6 @@ const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 /// The id of the collation `binary`, which marks a column as bytes instead of text.
 const BINARY_CHARSET: u16 = 63;
 
-/// How a column's values become JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoder {
     /// Written as a number, or as a string if its absolute value exceeds 2^53 − 1.
@@ -29,9 +28,7 @@ pub(super) enum Decoder {
     Text,
     /// Written as the shortest number that reads back equal.
     Float,
-    /// `YYYY-MM-DD`
     Date,
-    /// `YYYY-MM-DD HH:MM:SS[.f]`, with this many fractional digits.
     DateTime(u8),
     /// `[-]HH:MM:SS[.f]`, with two or three digits of hours and this many fractional digits.
     Time(u8),
@@ -88,7 +85,6 @@ impl Decoder {
         }
     }
 
-    /// Converts a value of type BIT to an integer.
     fn bit(self, bytes: &[u8]) -> u64 {
         let bits = bytes.iter().fold(0u64, |number, byte| (number << 8) | u64::from(*byte));
         let are_bits = match self {

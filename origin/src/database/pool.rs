@@ -57,7 +57,6 @@ pub struct PoolSettings {
     pub query_timeout: Duration,
 }
 
-/// The pools of all accounts, opened when first used.
 pub struct Pools {
     settings: PoolSettings,
     hosts: Hosts,
@@ -84,7 +83,6 @@ pub enum ReadFrom {
     Primary,
 }
 
-/// Who leases a connection, and of which account.
 #[derive(Clone, Copy, Debug)]
 pub struct Lessee<'a> {
     pub project: &'a ProjectName,
@@ -121,10 +119,8 @@ impl Accounts {
     }
 }
 
-/// The connections of one MariaDB account, and the number of requests that hold a ticket of its queue.
 pub(super) struct Account {
     pool: managed::Pool<Connector>,
-    /// The number of requests that hold a [`QueueTicket`] of this account.
     requests: AtomicUsize,
     project: ProjectName,
     /// Limits the leased connections, and lets callers take turns. The limits are those of this account, so the share is
@@ -139,12 +135,10 @@ impl std::fmt::Debug for Pools {
     }
 }
 
-/// The state of several pools together, for metrics.
 #[derive(Clone, Debug, Default)]
 pub struct PoolGauge {
     pub open: usize,
     pub in_use: usize,
-    /// The number of requests that wait for a connection.
     pub waiting: usize,
     /// How long each attempt to lease a connection waited, also if it failed; 0 if a connection was available at once.
     /// Empty in the result of [`Pools::gauge_of`].
@@ -412,7 +406,6 @@ impl Pools {
 }
 
 impl PoolGauge {
-    /// Adds the states of the pools of `accounts` to this state.
     fn plus<'a>(self, accounts: impl Iterator<Item = &'a Arc<Account>>) -> Self {
         accounts.fold(self, |sum, account| {
             let status = account.pool.status();
@@ -433,11 +426,9 @@ pub(super) struct QueueTicket {
     /// `size` tickets when this ticket was taken. Such a request may have to wait too: [`Pools::lease`] drops its
     /// ticket as soon as it has a connection, so connections that it leased hold no ticket.
     queue: Option<Arc<AtomicUsize>>,
-    /// The caller's part of the account's queue.
     _share: Option<Guard>,
 }
 
-/// Returns [`shares::beyond`] for a number of connections.
 fn beyond(count: usize) -> usize {
     usize::try_from(shares::beyond(count as u64)).unwrap_or(count)
 }

@@ -31,11 +31,9 @@ const GTIDS_MAX_COUNT: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Position {
     Gtids(Vec<Gtid>),
-    /// The sequence number of a write set of a Galera cluster.
     WriteSet(u64),
 }
 
-/// A GTID (global transaction id) of MariaDB: replication domain, server id, sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gtid {
     domain: u32,
@@ -43,20 +41,17 @@ pub struct Gtid {
     number: u64,
 }
 
-/// The kind of positions that a connection's host has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Positions {
     /// A server without replicas, or without a binary log. It has no positions and needs none: without replicas, every
     /// read sees all committed writes.
     None,
-    /// A primary, whose binary log has GTIDs.
     Primary,
     Replica,
     Galera,
 }
 
 impl Position {
-    /// Parses the value of `X-Selkie-After`.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let write_set = || text.strip_prefix("galera:").and_then(number).map(Self::WriteSet);
         let gtids = || gtids(text.strip_prefix("gtid:")?).map(Self::Gtids);

@@ -43,7 +43,6 @@ pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 /// The initial buffer capacity in bytes for a response with one record.
 const ONE_CAPACITY: usize = 1024;
 
-/// A streamed response body.
 pub type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, DbError>> + Send>>;
 
 /// What a statement may change in the session of its connection.
@@ -65,22 +64,17 @@ impl SessionEffect {
     }
 }
 
-/// The result of a read of one record.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Found {
     Nothing,
-    /// The record, encoded in the requested format.
     One(Vec<u8>),
-    /// The read found more than one row.
     Several,
 }
 
-/// A read of one record, ready to run.
 #[derive(Debug)]
 pub struct ReadingOne {
     pub statement: Statement,
     pub layout: Arc<Layout>,
-    /// The reads of related records.
     pub includes: Vec<Included>,
     pub format: Format,
 }
@@ -111,7 +105,6 @@ pub async fn one(
     found
 }
 
-/// Reads the records that are related to a row, and encodes the row with them.
 async fn with_related(
     lease: &mut Lease,
     row: Row,
@@ -210,7 +203,6 @@ pub async fn text(
     })
 }
 
-/// The result of a write.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// The number of rows that the write inserted or deleted, or that an UPDATE matched, even if it changed nothing. An

@@ -7,7 +7,6 @@ use mysql_async::{Params, Value};
 use shared::envelope::{ColumnLabels, Encoder, Shape};
 use shared::format::Format;
 
-/// Returns a statement's text, and its values in the driver's type.
 pub fn bound(statement: Statement) -> (String, Params) {
     let (text, params) = statement.into_parts();
     (text, bind(params))
@@ -20,12 +19,9 @@ pub struct Sample {
     rows: Vec<Vec<Value>>,
 }
 
-/// The kind of text in a sample's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prose {
-    /// English text.
     Plain,
-    /// Text with accents and other scripts.
     Unicode,
     /// Quoted speech with line breaks: something to escape every few words.
     Quoted,

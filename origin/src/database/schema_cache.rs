@@ -80,15 +80,11 @@ impl KeyRef<'_> {
 enum Reason {
     /// No description is cached, or the cached description is due for a reload.
     Missing,
-    /// MariaDB refused a statement that was planned with the cached description.
     Refused,
 }
 
-/// A cache of the descriptions of projects' tables and views.
 pub struct SchemaCache {
-    /// Connections that read table descriptions.
     pools: Pools,
-    /// Connections that run callers' statements.
     statement_pools: Arc<Pools>,
     tables: Cache<Key, Arc<Entry>, Bytes>,
     views: Cache<ProjectName, Arc<Views>>,
@@ -121,7 +117,6 @@ struct Entry {
     refreshing: AtomicBool,
 }
 
-/// Weighs cached descriptions by their approximate memory.
 #[derive(Clone, Debug)]
 struct Bytes;
 
@@ -131,7 +126,6 @@ impl Weighter<Key, Arc<Entry>> for Bytes {
     }
 }
 
-/// The names of a project's views, [`folded`].
 #[derive(Debug)]
 pub struct Views {
     names: HashSet<String>,
@@ -147,8 +141,6 @@ impl Views {
 }
 
 impl SchemaCache {
-    /// Creates an empty cache. It reads schemas through connections of its own, which come on top of the connection
-    /// limit of `statement_pools`.
     pub fn new(statement_pools: Arc<Pools>) -> Self {
         let bounds = |settings: PoolSettings| PoolSettings {
             size: CONNECTIONS_PER_PROJECT,
@@ -173,7 +165,6 @@ impl SchemaCache {
         }
     }
 
-    /// Returns a table's description.
     pub async fn table(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         if path.database.is_system() {
             return Err(no_database(&path.database, &[]));
@@ -228,7 +219,6 @@ impl SchemaCache {
         versions.get(project).copied().unwrap_or_default()
     }
 
-    /// Expires everything that is cached of a project: tables, views and foreign keys.
     fn expire(&self, project: &ProjectName) {
         let mut versions = self.versions.write().unwrap_or_else(PoisonError::into_inner);
         *versions.entry(project.clone()).or_default() += 1;
@@ -281,7 +271,6 @@ impl SchemaCache {
         Ok(views)
     }
 
-    /// Closes idle connections. Must be called periodically.
     pub fn close_idle(&self) {
         self.pools.close_idle();
     }
@@ -396,8 +385,6 @@ where
     }
 }
 
-/// Returns the maximum number of connections of all projects that read table descriptions. They are in addition to the
-/// `pool_total` connections for statements.
 pub fn connections(pool_total: usize) -> usize {
     (pool_total / POOL_TOTAL_PER_CONNECTION).max(CONNECTIONS_PER_PROJECT)
 }

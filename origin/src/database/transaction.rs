@@ -27,7 +27,6 @@ const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Transaction<'a> {
     lease: &'a mut Lease,
     progress: &'a Progress,
-    /// The deadline of the whole transaction.
     until: Instant,
     /// The number of rows read or written, added to `progress` on commit.
     rows: u64,
@@ -63,7 +62,6 @@ impl AnswerBudget {
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// JSON objects, separated by commas.
     pub json: Vec<u8>,
     pub count: usize,
     /// Whether the query has more rows than the maximum, so that rows are missing here.
@@ -109,7 +107,6 @@ pub async fn transact(
     transaction.end(outcome).await
 }
 
-/// Runs a statement that is a transaction by itself.
 async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, DbError> {
     lease.begin();
     let outcome = run::execute(lease.connection()?, statement).await;
@@ -213,7 +210,6 @@ impl<'a> Transaction<'a> {
         self.heed(started, rows)
     }
 
-    /// Sets the savepoint that [`Transaction::undo`] rolls back to (for a dry run).
     pub async fn save(&mut self) -> Result<(), DbError> {
         self.timed("SAVEPOINT selkie_dry_run").await
     }
@@ -294,7 +290,6 @@ impl<'a> Transaction<'a> {
         Ok(rows)
     }
 
-    /// Commits the transaction.
     pub async fn commit(mut self) -> Result<(), DbError> {
         let (started, left) = (Instant::now(), self.left());
         let committed = self.command("COMMIT", left).await;
@@ -345,7 +340,6 @@ impl<'a> Transaction<'a> {
         within(limit, driver(connection.conn.query_drop(words))).await
     }
 
-    /// Returns the limit of the next statement: the time that is left of the transaction.
     fn left(&self) -> Limit {
         self.lease.limit(self.until.saturating_duration_since(Instant::now()))
     }

@@ -31,7 +31,6 @@ const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// `ER_UNSUPPORTED_PS`
 const NOT_PREPARABLE: u16 = 1295;
 
-/// A caller's statement, ready to run.
 #[derive(Debug)]
 pub struct UserSql {
     pub statement: Statement,

@@ -9,7 +9,6 @@ const REMARKS: &str = include_str!("comments.txt");
 
 const SEASONS: [&str; 4] = ["spring", "summer", "autumn", "winter"];
 
-/// Words and sentences for the demo's posts of one category.
 #[derive(Default)]
 pub(super) struct Topic {
     pub(super) category: &'static str,
@@ -22,20 +21,17 @@ pub(super) struct Topic {
     closings: Vec<&'static str>,
 }
 
-/// The subject, place and season that one demo post and its comments are about.
 pub(super) struct Scene {
     pub(super) subject: &'static str,
     pub(super) place: &'static str,
     season: &'static str,
 }
 
-/// Sentence patterns for the demo's comments: first comments, and answers to them.
 pub(super) struct Remarks {
     pub(super) first: Vec<&'static str>,
     pub(super) answers: Vec<&'static str>,
 }
 
-/// Returns the topics of the demo's posts in the order of their text file.
 pub(super) fn topics() -> Vec<Topic> {
     let mut topics: Vec<Topic> = Vec::new();
     for (mark, text) in marked_lines(TOPICS) {
@@ -59,7 +55,6 @@ pub(super) fn topics() -> Vec<Topic> {
     topics
 }
 
-/// Returns the names of people with their countries.
 pub(super) fn people() -> Vec<(&'static str, &'static str)> {
     PEOPLE.lines().filter_map(|line| line.split_once('|')).collect()
 }
@@ -81,7 +76,6 @@ fn marked_lines(text: &'static str) -> impl Iterator<Item = (&'static str, &'sta
 }
 
 impl Topic {
-    /// Returns a scene with a random subject and a random place of this topic, and a random season.
     pub(super) fn scene(&self, dice: &mut Dice) -> Scene {
         Scene { subject: dice.pick(&self.subjects), place: dice.pick(&self.places), season: dice.pick(&SEASONS) }
     }
@@ -92,7 +86,6 @@ impl Topic {
         scene.fill(pattern, dice)
     }
 
-    /// Returns the text of a post: three to eight different sentences about `scene`.
     pub(super) fn body(&self, scene: &Scene, dice: &mut Dice) -> String {
         let count = 1 + dice.below(6);
         let middles = dice.some_of(&self.middles, count);
@@ -103,7 +96,6 @@ impl Topic {
 }
 
 impl Scene {
-    /// Replaces the placeholders of `pattern` by the scene's words and a number, and capitalises the first letter.
     pub(super) fn fill(&self, pattern: &str, dice: &mut Dice) -> String {
         let number = (3 + dice.below(57)).to_string();
         let text = pattern

@@ -40,19 +40,10 @@ pub enum EdgeError {
     #[error("the edge couldn't be started: {0}")]
     Start(#[source] io::Error),
     #[error("the edge ended; the last lines of {log}:\n{tail}", log = log.display())]
-    Ended {
-        log: PathBuf,
-        /// The last lines of the edge's log.
-        tail: String,
-    },
+    Ended { log: PathBuf, tail: String },
     /// The edge doesn't answer within ten minutes.
     #[error("the edge doesn't answer on {address}; the last lines of {log}:\n{tail}", log = log.display())]
-    Silent {
-        address: SocketAddr,
-        log: PathBuf,
-        /// The last lines of the edge's log.
-        tail: String,
-    },
+    Silent { address: SocketAddr, log: PathBuf, tail: String },
 }
 
 impl EdgeError {
@@ -75,7 +66,6 @@ pub(super) struct Edge {
     log: PathBuf,
 }
 
-/// Checks that `root` contains `wrangler.toml` and an installed wrangler.
 pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
     if !root.join("wrangler.toml").is_file() {
         return Err(EdgeError::NoConfiguration(root.to_owned()));

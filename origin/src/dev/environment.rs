@@ -38,14 +38,11 @@ pub(super) fn path(data_dir: &Path) -> PathBuf {
     data_dir.join("dev.env")
 }
 
-/// Returns the path of `dev.vars`, the worker's variables in wrangler's format.
 pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
     data_dir.join("dev.vars")
 }
 
-/// The keys by which the edge verifies tokens.
 pub(super) struct EdgeKeys<'a> {
-    /// The public signing keys, a JWK set.
     pub(super) jwks: &'a str,
     /// The value of the edge's variable `ISSUERS`, as JSON; `None` if there is no issuer that the edge can use.
     pub(super) issuers: Option<&'a str>,
@@ -87,7 +84,6 @@ fn lines(values: impl IntoIterator<Item = (&'static str, String)>) -> String {
     lines.collect()
 }
 
-/// Returns JSON in single quotes. Single quotes within its strings are escaped.
 fn quoted_json(json: &str) -> String {
     format!("'{}'", json.replace('\'', "\\u0027"))
 }

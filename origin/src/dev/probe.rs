@@ -40,7 +40,6 @@ async fn ask(address: SocketAddr) -> io::Result<bool> {
     Ok(head == GOOD)
 }
 
-/// Returns the URL by which callers on this machine reach a server that listens on `address`.
 pub(super) fn url(address: SocketAddr) -> String {
     format!("http://{}", callable(address))
 }

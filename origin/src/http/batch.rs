@@ -85,7 +85,6 @@ impl Fault {
 }
 
 struct Answer {
-    /// The JSON array of the operations' payloads.
     payload: Vec<u8>,
     /// Whether a read returned fewer records than requested, because of the maximum of the server or the caller's role.
     is_limited: bool,
@@ -152,7 +151,6 @@ impl Attempt<'_> {
         transaction.end(outcome).await
     }
 
-    /// Runs the operations in order.
     async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Answer, Fault> {
         let mut ids = Ids::of(self.batch);
         let mut budget = AnswerBudget::WHOLE;

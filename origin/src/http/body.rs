@@ -174,7 +174,6 @@ impl<'a> BodyReader<'a> {
     }
 }
 
-/// Measures the rate at which a body arrives. Only the time spent waiting for the client counts.
 struct Pace {
     pause_max: Duration,
     waited: Duration,
@@ -221,7 +220,6 @@ pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The maximum time for which a refused body is still read and discarded.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads and discards the rest of a refused body, within [`DRAIN_MAX_BYTES`] and [`DRAIN_TIMEOUT`].
 pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
     // A client that sent `Expect: 100-continue` sends no body after a refusal.
     if body.is_end_stream() || headers.contains_key("expect") {

@@ -23,7 +23,6 @@ impl CrossOrigin {
         Self { common: headers(&origins, None).collect(), any: origins == CorsOrigins::any(), origins }
     }
 
-    /// Adds the CORS headers to a response. `origin` is the value of the request's `Origin` header.
     pub(super) fn add_headers(&self, headers_of_answer: &mut HeaderMap, origin: Option<&str>) {
         match origin {
             Some(origin) if !self.any => {

@@ -54,7 +54,6 @@ pub(super) async fn run(
     Ok(respond::tagged(Bytes::from_owner(Kept { text, _slot: slot }), form.content_type()))
 }
 
-/// A description in memory. Its slot, one of a limited number, is freed when the response has been sent.
 struct Kept {
     text: Vec<u8>,
     _slot: crate::shares::Guard,

@@ -9,7 +9,6 @@ use uuid::Uuid;
 pub(super) struct ETag(String);
 
 impl ETag {
-    /// Returns the entity tag of a whole response body.
     pub(super) fn of(body: &[u8]) -> Self {
         // `Uuid` writes the 32 hex digits ten times as fast as `format!`.
         let digits = Uuid::from_u128(XxHash3_128::oneshot(body)).simple();

@@ -193,7 +193,6 @@ async fn open(
     Ok(Some(stream::body([first], with_length(pieces, left), "", limits, guard)))
 }
 
-/// The reason why the body of a media response ends early.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
     #[error(transparent)]

@@ -117,7 +117,6 @@ struct ListedKey<'a> {
     access: Option<Access>,
     role: Option<&'a str>,
     state: &'static str,
-    /// Whether the request itself was made with this key.
     own: bool,
     created_at: String,
     last_used_at: Option<String>,
@@ -380,7 +379,6 @@ struct Status {
     /// The length of the period that each figure covers.
     period_seconds: u64,
     figures: Vec<Figure>,
-    /// The connections of the project's MariaDB accounts, and the requests that wait for one.
     connections: Connections,
 }
 

@@ -28,7 +28,6 @@ use shared::policy::role_forbids;
 use shared::upload::{Existing, Shape};
 use std::sync::Arc;
 
-/// Runs a media operation. Only an upload reads the request's body.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,

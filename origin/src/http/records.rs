@@ -119,7 +119,6 @@ enum Prepared<'a> {
     /// A read of many records. The second statement, if any, reads the first row beyond the limit, since the response's
     /// head must say whether there is one.
     Many(Box<Reading>, Option<Statement>),
-    /// The statement of a read, and the EXPLAIN statement for it.
     Explain(Statement, Statement),
     /// An insert of one record, which may be coalesced with inserts of other requests into one statement.
     InsertOne(InsertOne),
@@ -224,7 +223,6 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    /// Returns the time limit of a statement of the caller.
     fn timeout(&self) -> Duration {
         self.caller.statement_timeout(self.app.pools.query_timeout())
     }
@@ -274,7 +272,6 @@ enum Work {
     Change(Vec<Statement>, Box<TransactionSteps>),
 }
 
-/// Returns the limits for planning a caller's operations.
 pub(super) fn limits(app: &App, caller: &Caller) -> PlanLimits {
     let bounds = &app.bounds;
     PlanLimits { batch_max_rows: bounds.batch_max_rows, read_max_rows: caller.max_rows(bounds.read_max_rows) }

@@ -43,7 +43,6 @@ const AFTER: HeaderName = HeaderName::from_static(AFTER_HEADER);
 /// The initial capacity for a `Server-Timing` value, enough for durations of some minutes.
 const TIMING_BYTES: usize = 48;
 
-/// The data of one request for its log line, metrics and headers. Handlers add to it.
 pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
@@ -55,7 +54,6 @@ pub(super) struct RequestRecord {
     is_counted: bool,
     /// For an MCP request: whether its first API request has begun, which is not counted again.
     has_begun_counted: AtomicBool,
-    /// Whether the verified caller has a role.
     has_role: AtomicBool,
     /// Whether the caller has full access and so may learn exact durations, which tell how much a statement read.
     has_full_access: AtomicBool,
@@ -103,7 +101,6 @@ impl RequestRecord {
         &self.log
     }
 
-    /// Records the code of a problem, and returns the error response for that problem.
     pub(super) fn refuse(&self, problem: &Problem) -> Response {
         self.log.refused(problem);
         respond::problem(problem, self.id())
@@ -136,7 +133,6 @@ impl RequestRecord {
         }
     }
 
-    /// Reads the header `X-Selkie-After`.
     pub(super) fn read_after(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let Some(value) = headers.get(AFTER) else {
             return Ok(());
@@ -169,13 +165,11 @@ impl RequestRecord {
         self.progress.begin(name, Some(operation.table()));
     }
 
-    /// Returns the limits for streaming a response to the caller, and a guard that counts the stream in the metrics.
     pub(super) fn stream(&self, caller: &Caller) -> Result<(StreamLimits, StreamGuard), Problem> {
         let terms = StreamLimits::of_records(&self.app, caller, self.started, self.id.clone())?;
         Ok((terms, self.app.metrics.stream()))
     }
 
-    /// Returns the limits of a media stream, with its guard for the metrics.
     pub(super) fn stream_file(&self) -> (StreamLimits, StreamGuard) {
         (StreamLimits::of_file(&self.app, self.id.clone()), self.app.metrics.stream())
     }

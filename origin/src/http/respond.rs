@@ -18,7 +18,6 @@ use shared::format::Format;
 use shared::operation::RecordOperation;
 use shared::operation::read::Selection;
 
-/// A handler's error, attached to the response. `HttpService` turns it into an envelope with the request id.
 pub(super) struct Failed(Problem);
 
 impl From<Problem> for Failed {
@@ -80,7 +79,6 @@ pub(super) fn written(payload: &[u8], operation: &RecordOperation) -> Response {
     response
 }
 
-/// Adds `Preference-Applied` to the response to an operation that did what the header `Prefer` asked for.
 pub(super) fn preferred(mut response: Response, operation: &RecordOperation) -> Response {
     let preference = operation.write_options().and_then(|options| options.preference);
     if let Some(preference) = preference {
@@ -146,7 +144,6 @@ fn with_type(body: Body, content_type: &'static str) -> Response {
     response
 }
 
-/// Converts a problem to a response, and logs the problem's cause under the request id.
 pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     if let Some(cause) = problem.cause() {
         let code = problem.code().as_str();

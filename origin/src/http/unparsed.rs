@@ -47,7 +47,6 @@ pub(super) struct Refused {
 }
 
 impl Exchange {
-    /// Sets the phase to "in flight" when a request begins.
     pub(super) fn begin(&self) {
         self.phase.store(IN_FLIGHT, Ordering::Relaxed);
     }
@@ -65,7 +64,6 @@ impl Refused {
         Self { stream, status: StatusCode::BAD_REQUEST.as_u16() }
     }
 
-    /// Returns the problem that corresponds to the status of hyper's response.
     pub(super) fn problem(&self) -> Problem {
         match self.status {
             414 => request::url_too_long(),
@@ -208,7 +206,6 @@ impl AsyncWrite for ExchangeStream {
     }
 }
 
-/// A response body that sets the connection's phase to `BUFFERED` when hyper drops it.
 #[derive(Debug)]
 pub(super) struct ExchangeBody {
     body: Body,

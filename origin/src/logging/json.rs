@@ -33,7 +33,6 @@ impl<S: Subscriber> Layer<S> for JsonLines {
     }
 }
 
-/// The buffers with which a thread formats its log lines.
 struct Line {
     out: Vec<u8>,
     /// The text of a field whose value can only be formatted by `Debug` or `Display`.

@@ -34,9 +34,7 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     pub pixels: u64,
-    /// The maximum width and height of an uploaded image, in pixels.
     pub edge: u32,
-    /// The maximum width and height of a thumbnail, in pixels.
     pub thumbnail_edge: u32,
     /// The maximum memory in bytes for all images that are decoded concurrently.
     pub memory_bytes: u64,
@@ -74,7 +72,6 @@ pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Pict
 struct Opened {
     size: Size,
     memory_bytes: u64,
-    /// The maximum width and height of the thumbnail, in pixels.
     edge: u32,
     decode: Decode,
 }
@@ -103,7 +100,6 @@ struct Header {
 /// The sizes of the image and of its thumbnail, so that a decoder can already shrink the image while decoding.
 #[derive(Clone, Copy, Debug)]
 struct Target {
-    /// The size of the whole image.
     from: Size,
     /// The thumbnail's size, before applying the orientation.
     to: Size,

@@ -14,7 +14,6 @@ use shared::media::{MediaKind, MediaName};
 use shared::upload::{Label, UploadItem, Visibility};
 use std::sync::Arc;
 
-/// An uploaded file that has passed validation and is still staged.
 #[derive(Debug)]
 pub struct Examined {
     pub staged: Staged,
@@ -27,7 +26,6 @@ pub struct Examined {
     pub picture: Option<Picture>,
 }
 
-/// The properties of a file that its uploader declares.
 #[derive(Debug)]
 pub struct Claim {
     pub name: MediaName,
@@ -47,7 +45,6 @@ impl From<UploadItem> for Claim {
     }
 }
 
-/// Validates uploaded files: holds the threads that decode images, and the allowed media types.
 #[derive(Clone, Debug)]
 pub struct Intake {
     pool: Arc<MediaPool>,

@@ -38,7 +38,6 @@ pub(crate) const FILE_CHANGES_PER_PROJECT_MAX_COUNT: u64 = 128;
 /// then it fails with `overloaded`.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The media files of all projects: store, database table and look-up cache. Clones share these.
 #[derive(Clone, Debug)]
 pub struct Library {
     store: Store,
@@ -140,7 +139,6 @@ impl Library {
         }
     }
 
-    /// Deletes objects that the ledger marks for deletion. An error is logged, and the next sweep deletes the objects.
     async fn try_delete_marked(&self, project: &ProjectName, keys: &[ObjectKey]) {
         if let Err(error) = self.delete_marked(Some(project), keys).await {
             tracing::warn!(%error, "objects are left to the sweeper");

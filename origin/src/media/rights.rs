@@ -19,7 +19,6 @@ pub struct UploadRights {
     uploader: Option<Uploader>,
 }
 
-/// The upload rule of a role, with a caller's claims filled in.
 #[derive(Clone, Debug)]
 struct BoundRule {
     /// The only folder for uploads; `None` for any folder.

@@ -18,7 +18,6 @@ use shared::media::MediaKind;
 /// The maximum number of leading bytes of a file that type detection examines.
 pub const HEAD_MAX_BYTES: usize = 4096;
 
-/// The file formats that are accepted for uploads of the type `image`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ImageFormat {
     Jpeg,

@@ -45,7 +45,6 @@ pub type ObjectBytes = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Se
 /// A stream of the files in the store's folder `objects`, in no particular order.
 pub type Listing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> + Send>>;
 
-/// A file in the store's folder `objects`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     /// The object's key; `None` if the file's path is not that of an object.
@@ -64,7 +63,6 @@ pub enum Effect {
     Deletes,
 }
 
-/// A handle to the object store. Clones refer to the same store.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -127,7 +125,6 @@ impl Store {
             .unwrap_or_else(|late| Err(StoreError::Unavailable(Box::new(late))))
     }
 
-    /// Returns a writer for a new staged file, which is created on the disk when the first piece is written.
     #[must_use]
     pub fn stage(&self) -> Staging {
         Staging::new(self.inner.staging.new_file())
@@ -240,7 +237,6 @@ impl Store {
         }
     }
 
-    /// Returns the keys of `keys` whose objects are in the store.
     pub async fn existing(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {

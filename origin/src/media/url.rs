@@ -50,7 +50,6 @@ impl Links {
     }
 }
 
-/// Appends the parameters `expires` and `signature` to a media URL.
 #[must_use]
 pub fn signed(url: &str, signature: &Signature) -> String {
     let sign = if url.contains('?') { '&' } else { '?' };

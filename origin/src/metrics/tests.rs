@@ -20,11 +20,9 @@ fn text() -> String {
     metrics.text(&readings)
 }
 
-/// A metric family in the text of the metrics.
 #[derive(Debug, Default)]
 struct MetricFamily {
     kind: String,
-    /// The names of the samples with their labels, and their values.
     samples: Vec<(String, f64)>,
 }
 
@@ -73,7 +71,6 @@ fn parse(text: &str) -> BTreeMap<String, MetricFamily> {
     families
 }
 
-/// Returns the names under which Prometheus stores the metrics.
 fn series() -> BTreeSet<String> {
     let families = parse(&text()).into_iter();
     families

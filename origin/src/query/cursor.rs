@@ -18,7 +18,6 @@ const MAC_BYTES: usize = 16;
 /// The first byte of every page cursor: the version of its encoding.
 const VERSION: u8 = 2;
 
-/// Creates and verifies page cursors, with a key that is the same in all origins of an installation.
 #[derive(Clone)]
 pub struct PageTokens {
     keyed: Hmac<Sha256>,
@@ -30,7 +29,6 @@ impl std::fmt::Debug for PageTokens {
     }
 }
 
-/// Creates and verifies the page cursors of one read.
 #[derive(Clone)]
 pub struct ReadCursors(Hmac<Sha256>);
 
@@ -50,8 +48,6 @@ impl PageTokens {
         Self { keyed: Hmac::new_from_slice(key).expect("HMAC takes a key of any length") }
     }
 
-    /// Returns the page cursors of a project's read. `shared` is the result of
-    /// [`shared_by_pages`](crate::query::sql::shared_by_pages).
     pub fn of_read(&self, project: &ProjectName, shared: &Statement) -> ReadCursors {
         let mut values = Vec::new();
         for param in shared.params() {
@@ -82,7 +78,6 @@ impl ReadCursors {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// Verifies a page cursor and returns its sort values.
     pub fn open(&self, token: &str) -> Result<Vec<Param>, Problem> {
         self.opened(token).ok_or_else(|| {
             Problem::new(

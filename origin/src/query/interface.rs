@@ -164,10 +164,8 @@ impl TableInterface {
     }
 }
 
-/// The `{id}` in the path of a record.
 enum Id<'a> {
     One(&'a Column),
-    /// The names of the columns of a composite key.
     Several(Vec<&'a str>),
     /// One column that the caller may not read: the caller can write records by `{id}`, but not read them by it.
     Hidden,

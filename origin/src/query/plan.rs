@@ -38,12 +38,10 @@ use std::sync::Arc;
 pub(in crate::query) use write::is_key;
 pub use write::may_set;
 
-/// An API operation whose names are resolved to columns and whose values are converted to the columns' types.
 #[derive(Debug)]
 pub enum Plan<'a> {
     Select(Select, &'a Read),
     SelectOne(Select, &'a ReadOne),
-    /// Reads one record by its unique integer key.
     SelectByKey(SelectByKey),
     /// Inserts one or more records, at most once per idempotency key if the caller sent one.
     Insert(Insert, Option<&'a IdempotentRequest>),
@@ -55,12 +53,10 @@ pub enum Plan<'a> {
     Delete(Delete, Option<Box<TransactionSteps>>),
 }
 
-/// A column of one of the tables in a statement's [`Scope`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnRef {
     /// The index of the column's table in the [`Scope`]: 0 is the root table, 1 the first joined table.
     pub(super) source: usize,
-    /// The column's index in that table.
     pub(super) column: usize,
 }
 
@@ -72,9 +68,7 @@ pub struct Select {
     pub(super) joins: Vec<Join>,
     pub(super) filter: Option<Predicate>,
     pub(super) group: Vec<ColumnRef>,
-    /// The condition on groups (HAVING).
     pub(super) having: Option<Predicate>,
-    /// Whether duplicate rows are removed (SELECT DISTINCT).
     pub(super) rows: Rows,
     pub(super) order: Vec<(Expression, Direction)>,
     pub(super) limit: Option<u64>,
@@ -104,7 +98,6 @@ impl Select {
         self.keyset.as_ref()
     }
 
-    /// Returns the reads of the option `include`. Their members come last in the layout, in the same order.
     pub fn includes(&self) -> &[Included] {
         &self.includes
     }
@@ -154,9 +147,7 @@ pub enum Expression {
     Ordinal(ColumnRef),
     Aggregate(Aggregate, ColumnRef),
     CountAll,
-    /// The score of a record in a full-text search.
     Score(Search),
-    /// A constant: the index of a SELECT in a UNION.
     Number(usize),
     /// True if at least one of the columns is not NULL, otherwise NULL: shows whether a joined table has a record in a
     /// row.
@@ -165,7 +156,6 @@ pub enum Expression {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// The searched columns, all of one table.
     pub(super) columns: Vec<ColumnRef>,
     pub(super) mode: MatchMode,
     pub(super) term: Param,
@@ -180,7 +170,6 @@ pub struct Join {
 
 #[derive(Debug)]
 pub struct Insert {
-    /// The indexes of the columns that the rows give values for.
     pub(super) columns: Vec<usize>,
     /// The rows, each with one value per entry of `columns`; `None` stands for the column's default.
     pub(super) rows: Vec<Vec<Option<Operand>>>,
@@ -227,23 +216,24 @@ impl Insert {
     }
 }
 
-/// How an insert treats a row whose value of a unique key exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
-    /// The insert fails with `duplicate_key`.
     Refuse,
     /// The existing record gets the row's values, except for key columns and for columns that the caller's role sets in
     /// new records. It also gets the values that the role sets in updated records. If that leaves no column to change,
     /// or to check the role's condition, the column with index `anchor` is set to itself.
-    Update { anchor: usize },
+    Update {
+        anchor: usize,
+    },
     /// The existing record is not changed: ON DUPLICATE KEY UPDATE sets the column with index `anchor` to itself.
-    Ignore { anchor: usize },
+    Ignore {
+        anchor: usize,
+    },
     /// The existing record is not changed, and no UPDATE trigger runs: each row has its own INSERT, and duplicate-key
     /// errors are ignored.
     Skip,
 }
 
-/// The shape of an insert's response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertAnswer {
     /// The id of the one inserted record; null if a conflict skipped the row, or if MariaDB reports no id, as for a
@@ -266,7 +256,6 @@ pub enum InsertAnswer {
 
 #[derive(Debug)]
 pub struct Update {
-    /// The indexes of the columns to change, with their new values.
     pub(super) changes: Vec<(usize, Change)>,
     pub(super) filter: Predicate,
     /// The condition of the caller's role on the changed records, if a change could break it.
@@ -275,11 +264,9 @@ pub struct Update {
     pub(super) limit: Option<u64>,
 }
 
-/// The new value of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     Set(Operand),
-    /// The number is added to the column's value.
     Add(Operand),
 }
 
@@ -296,7 +283,6 @@ pub struct Delete {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
     Compare(ColumnRef, Comparison, Operand),
-    /// The two columns are equal.
     Same(ColumnRef, ColumnRef),
     /// The column equals one of the values; false if the list is empty.
     In(ColumnRef, Vec<Operand>),
@@ -305,9 +291,7 @@ pub enum Predicate {
     Like(ColumnRef, LikePattern, Operand),
     Regexp(ColumnRef, Operand),
     Match(Search),
-    /// An expression by which the read is sorted, compared with its value in the last row of the previous page.
     Ordered(Expression, Comparison, Operand),
-    /// An expression by which the read is sorted is NULL in the row.
     OrderedNull(Expression),
     /// All conditions hold; true if the list is empty.
     All(Vec<Predicate>),
@@ -340,16 +324,13 @@ impl Predicate {
     }
 }
 
-/// The author of a LIKE pattern, which determines the escape character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikePattern {
-    /// The caller wrote the pattern: `\` escapes `%` and `_`.
     Raw,
     /// The caller's text is literal, with its wildcards escaped by `|`; only this program adds `%`.
     Literal,
 }
 
-/// A value that is bound to a `?` placeholder of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Param {
     Null,
@@ -362,7 +343,6 @@ pub enum Param {
     Bytes(Vec<u8>),
 }
 
-/// A bound value and the SQL conversion that it needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
     pub(super) param: Param,
@@ -396,7 +376,6 @@ pub enum Form {
         /// Digits after the point.
         scale: u8,
     },
-    /// `ST_GeomFromGeoJSON(?)`
     GeoJson,
     /// `?`, compared with the column converted to utf8mb4, in the given case-sensitivity: the column's character set
     /// lacks characters of the text.
@@ -405,16 +384,13 @@ pub enum Form {
     Json,
 }
 
-/// The maximum numbers of rows of a caller's operations.
 #[derive(Clone, Copy, Debug)]
 pub struct PlanLimits {
-    /// The maximum number of rows of one insert.
     pub batch_max_rows: usize,
     /// The maximum number of records that one read or write returns, not counting included records; `None` for no limit.
     pub read_max_rows: Option<u64>,
 }
 
-/// Resolves an operation on the tables of `scope`.
 pub fn build<'a>(operation: &'a RecordOperation, scope: &Scope<'_>, limits: PlanLimits) -> Result<Plan<'a>, Problem> {
     match operation {
         RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows)?, read)),

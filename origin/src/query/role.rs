@@ -13,7 +13,6 @@ use shared::rate::RateLimit;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A parsed role file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Role {
     /// The rules by pattern; no pattern occurs twice.
@@ -24,14 +23,11 @@ pub struct Role {
     rate_limit: Option<RateLimit>,
 }
 
-/// The tables that a rule is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// `"*"` or `"*.*"`: all tables of all databases.
     All,
-    /// `"shop.*"`: all tables of a database.
     Database(DatabaseName),
-    /// `"shop.orders"`
     Table(DatabaseName, TableName),
 }
 
@@ -143,7 +139,6 @@ pub struct UploadRule {
 pub enum MediaDeletion {
     #[default]
     None,
-    /// Files that the same caller uploaded.
     Own,
     All,
 }
@@ -185,7 +180,6 @@ impl Role {
         &self.tables
     }
 
-    /// Returns the names of the claims that the rules for tables and media files refer to.
     pub fn claims(&self) -> BTreeSet<&str> {
         let templates = self.tables.iter().flat_map(|(_, rule)| rule.templates());
         let of_tables = templates.flat_map(Template::claims).map(String::as_str);

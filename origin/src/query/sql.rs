@@ -71,7 +71,6 @@ pub enum Verdict {
     /// Nowhere: there are no rules to check.
     #[default]
     None,
-    /// The next statement returns the verdict.
     Next,
     /// In the first cell of the only row; the verdict is about the records of the previous statement.
     First,
@@ -88,7 +87,6 @@ pub enum DuplicateReport {
     /// The first returned column is not NULL for a skipped row; the second has no meaning. A failed statement may leave
     /// the session variable `@selkie_conflict` set.
     Marked,
-    /// The statement has one row, and a duplicate-key error means that the row was skipped.
     Fails,
 }
 

@@ -20,7 +20,6 @@ use crate::secret::{InstallationSecret, SecretError};
 pub struct Installation {
     /// The secret from which Selkie derives its other secrets.
     pub secret: Arc<InstallationSecret>,
-    /// MariaDB's address and the administrator's credentials.
     pub database: DatabaseAddress,
     embedded: Option<Embedded>,
 }
@@ -44,7 +43,6 @@ pub enum InstallationError {
     /// The private MariaDB can't be started or reached.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
-    /// The system schema of the configured MariaDB couldn't be read.
     #[error(transparent)]
     Admin(#[from] AdminError),
     #[error(
@@ -72,7 +70,6 @@ pub enum InstallationError {
     SecretLost {
         /// The MariaDB that holds the installation, as text.
         database: String,
-        /// Path of the missing secret file.
         path: PathBuf,
     },
 }
@@ -159,7 +156,6 @@ impl Installation {
     }
 }
 
-/// Creates the secret of a new installation.
 async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSecret, InstallationError> {
     let path = InstallationSecret::path(&config.data_dir);
     if purpose == Purpose::Command {

@@ -51,7 +51,6 @@ pub struct IssuedKey {
     pub token: String,
     /// Expiry in seconds since 1970; `None` if the key never expires.
     pub expires_at: Option<u64>,
-    /// The claims that the rules of the key's role need and the key lacks.
     pub missing_claims: Vec<String>,
 }
 
@@ -73,7 +72,6 @@ struct Wanted {
     created_by: Option<Uuid>,
 }
 
-/// The effects of rotating the signing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     pub retired: Vec<String>,
@@ -222,7 +220,6 @@ impl Keys {
         Ok(self.admin.some_keys(of, after, limit).await?)
     }
 
-    /// Returns all keys that [`Keys::page`] returns page by page.
     pub async fn list(&self, of: Option<&ProjectName>) -> Result<Vec<KeyRow>, KeyError> {
         self.page(of, None, u64::MAX).await
     }
@@ -290,7 +287,6 @@ impl Keys {
         outcome
     }
 
-    /// Returns the public keys of the valid signing keys, newest first.
     pub async fn public_keys(&self) -> Result<KeySet, KeyError> {
         let live = self.live_signing_keys().await?;
         let keys = live.iter().map(|row| self.signing_key(&row.kid).public()).collect();

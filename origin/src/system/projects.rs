@@ -38,12 +38,10 @@ pub const DEFAULT_PROJECT: &str = "default";
 /// Names that no project may have: databases named `<name>_…` could be MariaDB's own schemas or look like Selkie's.
 const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selkie"];
 
-/// How to treat existing databases named `<project>_…` when a project is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Refuse to create the project if databases named `<project>_…` exist, because they may belong to somebody else.
     Refuse,
-    /// Create the project, which then owns the existing databases named `<project>_…`.
     Take,
 }
 
@@ -55,12 +53,10 @@ pub struct Projects {
 }
 
 impl Projects {
-    /// Creates the client. `ready_made` has the accounts of the configuration, by project.
     pub fn new(admin: Admin, secret: Arc<InstallationSecret>, ready_made: BTreeMap<String, ProjectAccounts>) -> Self {
         Self { admin, secret, ready_made: Arc::new(ready_made) }
     }
 
-    /// Returns the MariaDB account of a project with this access. Doesn't check that the project exists.
     pub fn account(&self, project: &ProjectName, access: Access) -> Account {
         match (self.ready_made.get(project.as_str()), access) {
             (Some(accounts), Access::Full) => accounts.rw.clone(),
@@ -163,7 +159,6 @@ impl Projects {
         self.settle(project, databases, &self.admin.accounts().await?).await
     }
 
-    /// Returns all projects, sorted by name.
     pub async fn list(&self) -> Result<Vec<ProjectRow>, ProjectError> {
         Ok(self.admin.projects().await?)
     }
@@ -214,7 +209,6 @@ impl Projects {
         }
     }
 
-    /// Checks that a project exists.
     pub async fn require(&self, project: &ProjectName) -> Result<(), ProjectError> {
         let projects = self.admin.projects().await?;
         if projects.iter().any(|row| row.name == *project) {

@@ -98,7 +98,6 @@ impl Roles {
         Ok(self.admin.roles(of, after, limit).await?)
     }
 
-    /// Returns a role.
     pub async fn get(&self, project: &ProjectName, name: &RoleName) -> Result<RoleRow, RoleError> {
         self.projects.require(project).await?;
         let found = self.admin.role(project, name).await?;
@@ -128,7 +127,6 @@ impl Roles {
     }
 }
 
-/// Creates a schema cache for a command, which reads tables with the MariaDB accounts of `source`.
 pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<SchemaCache> {
     let settings = PoolSettings {
         size: 1,
@@ -142,7 +140,6 @@ pub fn schema(config: &Config, system: &System, source: AccountSource) -> Arc<Sc
     Arc::new(SchemaCache::new(Arc::new(pools)))
 }
 
-/// Checks one entry of a role file against the project's tables. Doesn't check a pattern for several tables.
 pub async fn check_table(
     project: &ProjectName,
     pattern: &Pattern,

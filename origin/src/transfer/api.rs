@@ -59,7 +59,6 @@ pub(super) struct Refusal {
     pub(super) details: Details,
     #[serde(default)]
     retryable: bool,
-    /// The further errors of the same response.
     #[serde(skip)]
     pub(super) others: Vec<Refusal>,
 }
@@ -114,7 +113,6 @@ pub(super) struct Schema {
     pub(super) fields: Vec<Field>,
 }
 
-/// The body of an insert, its option `onConflict` and its headers.
 pub(super) struct Insert<'a> {
     pub(super) content_type: &'static str,
     pub(super) on_conflict: Option<&'static str>,
@@ -253,8 +251,6 @@ impl Api {
         answer.text().await.map_err(|error| failed("the answer ended early", &error))
     }
 
-    /// Starts a read, and returns the response, whose body streams the rows in the media type `accept`. `options` are
-    /// the body of the request.
     pub(super) async fn read(
         &self,
         table: &TableRef,
@@ -267,7 +263,6 @@ impl Api {
         Ok(self.send(Method::POST, self.url(table, "query"), &headers, body).await?)
     }
 
-    /// Sends a request whose answer is an envelope, and returns its payload.
     async fn call(
         &self,
         method: Method,
@@ -359,7 +354,6 @@ fn json_headers() -> HeaderMap {
     headers
 }
 
-/// Returns an error with the message `what`, followed by the chain of causes of `error`.
 pub(super) fn failed(what: &str, error: &reqwest::Error) -> TransferError {
     let mut text = what.to_owned();
     let mut cause = std::error::Error::source(error);

@@ -44,7 +44,6 @@ const SPARE_SCALE: usize = 10;
 pub(super) enum Extent {
     /// All rows were read: the type needs no room for further values.
     Whole,
-    /// Only the first rows were read: the type leaves room for larger values.
     Sample,
 }
 
@@ -86,7 +85,6 @@ impl Values {
         self.nulls += 1;
     }
 
-    /// Adds the text of a CSV cell.
     pub(super) fn add_text(&mut self, text: &str) {
         let types = self.types_of(text);
         self.note_text(types, text);
@@ -129,7 +127,6 @@ impl Values {
         }
     }
 
-    /// Returns the types that fit a text, and updates the maximum sizes of numbers and times.
     fn types_of(&mut self, text: &str) -> Types {
         match text.as_bytes().first() {
             Some(b't' | b'f') if text == "true" || text == "false" => return Types::BOOLEAN,

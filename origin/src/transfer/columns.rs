@@ -14,7 +14,6 @@ pub(super) struct Column {
     pub(super) values: Values,
 }
 
-/// A column and the field that it goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedColumn {
     pub column: String,
@@ -106,7 +105,6 @@ pub(super) fn map_columns(
     Ok((mapped, doubts))
 }
 
-/// Checks the names of a CSV header.
 pub(super) fn check_header(names: &[String], delimiter: u8) -> Result<(), TransferError> {
     if let [only] = names
         && let Some(other) = [';', '\t', '|', ','].iter().find(|&&other| only.contains(other))

@@ -8,7 +8,6 @@ use shared::format::Format;
 use super::api::failed;
 use super::{Api, TableRef, TransferError};
 
-/// The rows and fields of a table to export, and the form to write them in.
 #[derive(Clone, Debug)]
 pub struct Export {
     pub table: TableRef,

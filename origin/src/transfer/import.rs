@@ -64,7 +64,6 @@ enum WriteOrder {
     Any,
 }
 
-/// A running insert of a whole batch. Its result is the number of rows written.
 type Attempt = JoinHandle<Result<u64, NoAnswer>>;
 
 #[derive(Clone, Debug)]
@@ -77,7 +76,6 @@ pub struct ImportOptions {
     /// Pairs of a column and the field it goes to; an empty field leaves the column out.
     pub map: Vec<(String, String)>,
     pub on_conflict: Option<Conflict>,
-    /// Maximum rows of a request. If the file has many columns, requests have fewer.
     pub batch_rows: usize,
     pub rejects: PathBuf,
     pub journal: PathBuf,
@@ -467,7 +465,6 @@ fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
     named
 }
 
-/// Runs blocking work on a thread for blocking work.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TransferError> + Send + 'static,
 ) -> Result<T, TransferError> {

@@ -10,13 +10,9 @@ use flate2::read::MultiGzDecoder;
 
 use super::TransferError;
 
-/// The form of a file of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    Csv {
-        delimiter: u8,
-    },
-    /// One JSON object a line.
+    Csv { delimiter: u8 },
     NdJson,
 }
 

@@ -34,26 +34,21 @@ pub(super) struct Terms {
 /// The progress of an import after a batch. The counts are sums over all batches so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Done {
-    /// The number of batches that are done.
     pub(super) batches: u64,
-    /// The hash of the rows and line numbers of these batches, in hexadecimal digits.
     pub(super) hash: String,
     pub(super) imported: u64,
     pub(super) unchanged: u64,
     pub(super) refused: u64,
     /// The length of the file of refused rows, in bytes.
     pub(super) rejects_bytes: u64,
-    /// The number of the last line of these batches.
     pub(super) line: u64,
 }
 
-/// How a refused part of the batch that is being written was divided.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Split {
     /// The refused part. The whole batch is the empty string. When a part is divided, its refused rows are left out,
     /// and `0` is appended for the first half of the others, `1` for the second half.
     pub(super) part: String,
-    /// The refused rows: their indexes in the batch, and why the API refused them.
     pub(super) refused: Vec<(usize, Reason)>,
 }
 
@@ -76,7 +71,6 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Creates the journal of a new import.
     pub(super) fn begin(path: &Path, terms: Terms) -> Result<Self, TransferError> {
         let failed = |error: &std::io::Error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => TransferError::usage(
@@ -95,7 +89,6 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Opens the journal of an interrupted import.
     pub(super) fn resume(path: &Path, terms: &Terms) -> Result<Self, TransferError> {
         let opened = OpenOptions::new().append(true).read(true).open(path);
         let file = opened.map_err(|error| match error.kind() {
@@ -184,7 +177,6 @@ impl Journal {
         self.append(&Line::Split { split: split.clone(), at: now() })
     }
 
-    /// Records that a batch is written and its refused rows are in their file.
     pub(super) fn finish_batch(&mut self, done: Done) -> Result<(), TransferError> {
         self.append(&Line::Done { done: done.clone(), at: now() })?;
         self.done = done;
@@ -198,7 +190,6 @@ impl Journal {
 }
 
 impl Terms {
-    /// Checks that the target and the options of the interrupted import equal `wanted`, those of this run.
     fn check(&self, wanted: &Self) -> Result<(), TransferError> {
         let differing = [
             ("the origin or edge, or the key", self.target != wanted.target),

@@ -30,7 +30,6 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Returns the cell's text with its quotes. `text` is the record's text.
     pub(super) fn raw<'a>(&self, text: &'a str) -> &'a str {
         &text[self.range.clone()]
     }
@@ -78,7 +77,6 @@ pub(super) struct Records<R> {
     source: R,
     form: Form,
     buffer: Vec<u8>,
-    /// Index in `buffer` at which the next record begins.
     begin: usize,
     is_ended: bool,
     line: u64,
@@ -234,7 +232,6 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Finds the end of a CSV record and its cells.
     fn scan_csv(&mut self, delimiter: u8) -> Scan {
         let bytes = &self.buffer[self.begin..];
         self.cells.clear();

@@ -37,7 +37,6 @@ impl From<Fault> for Reason {
     }
 }
 
-/// A line of the file of refused rows.
 #[derive(Serialize)]
 pub(super) struct Reject<'a> {
     pub(super) line: u64,
@@ -51,7 +50,6 @@ pub(super) struct Reject<'a> {
     pub(super) text: Option<&'a str>,
 }
 
-/// The file of refused rows, which is created when its first row is written.
 #[derive(Debug)]
 pub(super) struct RejectsFile {
     path: PathBuf,
@@ -88,7 +86,6 @@ impl RejectsFile {
         Ok(rejects)
     }
 
-    /// Appends a line to the file, which the first line creates.
     pub(super) fn write(&mut self, reject: &Reject<'_>) -> Result<(), TransferError> {
         let failed = |error: &std::io::Error| TransferError::file(&self.path, "written", error);
         let mut line = serde_json::to_vec(reject).map_err(|error| failed(&error.into()))?;

@@ -99,7 +99,6 @@ async fn a_dropped_database_is_gone_with_its_rights() {
     assert!(matches!(refused, ProjectError::NotOwned { .. }), "{refused}");
 }
 
-/// Adopts a database with one table into a project.
 async fn adopted(project: &ProjectName, name: &DatabaseName, drops: Drops) {
     let (server, _, system) = shared().await;
     system.projects.create(project, Claim::Refuse).await.unwrap();

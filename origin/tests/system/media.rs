@@ -16,7 +16,6 @@ use shared::upload::{Existing, Visibility};
 
 use crate::server::shared;
 
-/// Returns the media table and a project of the test's own on the shared server.
 async fn library(project: &str) -> (MediaTable, ProjectName) {
     let (_, installation, system) = shared().await;
     let project = ProjectName::parse(project).unwrap();
@@ -26,7 +25,6 @@ async fn library(project: &str) -> (MediaTable, ProjectName) {
     (table, project)
 }
 
-/// Returns a project whose share of the connections a statement takes.
 fn any_project() -> ProjectName {
     ProjectName::parse("default").unwrap()
 }

@@ -55,7 +55,6 @@ impl Server {
         Self::start_with(&network, port)
     }
 
-    /// Starts a server with these options, joined by blanks.
     pub(crate) fn start_with(options: &str, port: Option<u16>) -> Self {
         let directory = tempfile::Builder::new().prefix("sk").tempdir().unwrap().keep();
         let mut guard = Command::new("sh")
@@ -122,7 +121,6 @@ impl Server {
     }
 }
 
-/// An installation: a data directory with a secret, and a configuration.
 pub(crate) struct Installation {
     pub(crate) config: Config,
     pub(crate) secret: Arc<InstallationSecret>,
@@ -147,7 +145,6 @@ impl Installation {
     }
 }
 
-/// Returns the shared server with its prepared installation.
 pub(crate) async fn shared() -> (&'static Server, &'static Installation, System) {
     static INSTALLATION: OnceLock<Installation> = OnceLock::new();
     let installation = INSTALLATION.get_or_init(|| Installation::new(""));

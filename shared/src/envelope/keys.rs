@@ -27,7 +27,6 @@ pub struct ColumnLabels {
     objects: Vec<Object>,
 }
 
-/// A nested object of a row.
 #[derive(Clone, Debug)]
 pub(super) struct Object {
     /// The bytes to write before the object: `{"author":` or `,"author":`.

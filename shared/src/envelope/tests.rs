@@ -6,7 +6,6 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Writes a row of these cells. An empty string stands for NULL.
 fn row(encoder: &mut Encoder, keys: &ColumnLabels, cells: &[&str]) {
     let csv = encoder.format() == Format::Csv;
     encoder.row(

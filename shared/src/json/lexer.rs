@@ -28,7 +28,6 @@ impl Token {
         !matches!(self, Self::CloseObject | Self::CloseList | Self::Colon | Self::Comma)
     }
 
-    /// Returns the kind of value that begins with this token, for messages.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::OpenObject | Self::CloseObject => "an object",
@@ -59,7 +58,6 @@ impl Token {
     }
 }
 
-/// The outcome of [`Lexer::text`].
 pub(crate) enum Text {
     Partial,
     Whole(String),
@@ -70,10 +68,8 @@ pub(crate) enum Text {
 pub(crate) struct Lexer {
     /// Number of the body's bytes read so far.
     offset: u64,
-    /// The offset in the body at which the last token begins.
     from: u64,
     marked: usize,
-    /// Number of line ends read so far. `line_from` is the offset at which the current line begins.
     lines: u64,
     line_from: u64,
     has_begun: bool,
@@ -110,7 +106,6 @@ impl Lexer {
         self.offset += bytes as u64;
     }
 
-    /// Formats the current position in the body for messages.
     pub(crate) fn here(&self) -> String {
         self.place(self.offset)
     }

@@ -7,7 +7,6 @@ use crate::error::Problem;
 use crate::limits::EDGE_ISSUERS_MAX_COUNT;
 use serde_json::{Value, json};
 
-/// An issuer whose tokens for one audience are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EdgeIssuer {
     pub issuer: String,

@@ -17,7 +17,6 @@ pub use jsonwebtoken::errors::Error as SigningError;
 /// Maximum length of a signing key's id (`kid`). Selkie's own ids are UUIDs.
 const KID_MAX_CHARS: usize = 64;
 
-/// The reason why a set of public keys is unusable. No message shows key material.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeySetError {
     #[error("this is no JWK set: a JSON object with a list \"keys\" is expected")]
@@ -111,7 +110,6 @@ impl KeySet {
         serde_json::to_string(&JwkSet { keys }).unwrap_or_default()
     }
 
-    /// Returns a fingerprint of the public keys. Different installations have different fingerprints.
     pub fn fingerprint(&self) -> Fingerprint {
         let keys: Vec<_> = self.keys.iter().map(|(key, _)| (&key.kid, &key.bytes)).collect();
         Fingerprint::of(&keys)
@@ -145,7 +143,6 @@ fn validation() -> Validation {
     validation
 }
 
-/// A private key that signs tokens. Its seed is zeroed on drop.
 pub struct SigningKey {
     public: PublicKey,
     key: EncodingKey,

@@ -40,7 +40,6 @@ fn code_of(token: &str) -> ErrorCode {
     verify(Some(token), &keys(), NOW).unwrap_err().code()
 }
 
-/// Returns a token with this header and these claims, signed by key `a`.
 fn signed(header: &Value, claims: &Value) -> String {
     use ed25519_dalek::Signer as _;
     let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());

@@ -17,7 +17,6 @@ pub const PURGE_HEADER: &str = "x-selkie-purge";
 
 const PROJECT_MARK: &str = "project:";
 
-/// Returns the entry of [`PURGE_HEADER`] that purges all files of a project, for when a folder became private.
 pub fn purge_project(project: &ProjectName) -> String {
     format!("{PROJECT_MARK}{project}")
 }
@@ -47,7 +46,6 @@ impl FilePathHash {
         Self(hex.collect())
     }
 
-    /// Parses the hashes in a [`PURGE_HEADER`] value. Skips malformed entries, and hashes beyond [`PURGED_MAX_COUNT`].
     pub fn read_list(header: &str) -> impl Iterator<Item = Self> {
         let names = header.split(',').map(str::trim).filter(|name| {
             let is_hex = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -56,7 +54,6 @@ impl FilePathHash {
         names.take(PURGED_MAX_COUNT).map(|name| Self(name.into()))
     }
 
-    /// Returns a [`PURGE_HEADER`] value with the hashes of the first [`PURGED_MAX_COUNT`] paths.
     pub fn list<'a>(paths: impl Iterator<Item = &'a FilePath>) -> String {
         let names: Vec<_> = paths.take(PURGED_MAX_COUNT).map(|path| Self::of(path).0).collect();
         names.join(",")

@@ -18,7 +18,6 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use std::borrow::Cow;
 
-/// The operations of a `/batch` request, which run in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     steps: Vec<Step>,
@@ -47,7 +46,6 @@ impl Batch {
     }
 }
 
-/// One operation of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     operation: RecordOperation,
@@ -105,14 +103,11 @@ impl Step {
     }
 }
 
-/// An unparsed operation of a batch.
 #[derive(Clone, Debug, PartialEq)]
 struct Request {
     method: Box<str>,
-    /// The path, which begins with [`RECORDS`], with its query.
     path: Box<str>,
     body: Option<Value>,
-    /// The value of the header `If-Match`.
     if_match: Option<Box<str>>,
 }
 

@@ -38,7 +38,6 @@ pub enum Condition {
     Related(Related),
 }
 
-/// A condition on the records that are related to a record.
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Related {
@@ -52,7 +51,6 @@ pub struct Related {
 /// How many of the related records must meet the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quantifier {
-    /// At least one.
     Some,
     None,
     /// All; true without related records.
@@ -64,15 +62,11 @@ pub enum Test {
     Compare(Comparison, Value),
     /// The field equals one of the values, or is NULL if one of them is null.
     In(Vec<Value>),
-    /// The field lies between the two values, inclusive.
     Between(Value, Value),
     IsNull,
-    /// SQL's `LIKE`, with the wildcards `%` and `_`.
     Like(Value),
     Regexp(Value),
-    /// The field contains this literal text at this position.
     Text(TextPosition, String),
-    /// Full-text search in this field alone.
     Match(MatchMode, String),
 }
 
@@ -132,10 +126,8 @@ pub enum TextPosition {
     End,
 }
 
-/// How MariaDB parses the term of a full-text search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchMode {
-    /// `IN NATURAL LANGUAGE MODE`.
     Natural,
     /// `IN BOOLEAN MODE`, with operators such as `+`, `-` and `*`.
     Boolean,
@@ -143,7 +135,6 @@ pub enum MatchMode {
     Expansion,
 }
 
-/// The operator that joins several conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Joiner {
     #[default]

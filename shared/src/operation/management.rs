@@ -20,10 +20,8 @@ pub enum Revocable {
     Own,
 }
 
-/// The keys that a request revokes, besides the one that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// The keys that the named key has created stay valid.
     Kept,
     /// The option `withCreated` is set: the keys that the named key has created, and those that they have created and so
     /// on, are revoked too.
@@ -62,9 +60,7 @@ pub enum Management {
     ShowRole(RoleName),
     SetRole(RoleName),
     RemoveRole(RoleName),
-    /// Return figures of the project's last five minutes, and its connections.
     Status,
-    /// List the project's last requests.
     ListRequests,
 }
 

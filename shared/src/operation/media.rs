@@ -30,7 +30,6 @@ impl MediaId {
         Problem::new(ErrorCode::MediaNotFound, format!("There is no file with the id {}.", shown(text)))
     }
 
-    /// Returns the `media_not_found` problem for this id.
     pub fn unknown(self) -> Problem {
         Self::not_found(&self.0.to_string())
     }
@@ -54,10 +53,8 @@ impl fmt::Display for MediaId {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum MediaCall {
-    /// Upload files, which are in the request's body.
     Upload,
     List(MediaList),
-    /// Read a file's metadata.
     Describe(MediaId),
     /// Create a signed URL of a file, with which anybody may read it even if it is private.
     Sign(MediaId, SignedFor),
@@ -76,7 +73,6 @@ pub struct MediaList {
     /// Sort fields, the most significant first; empty for the order of descending ids.
     pub order: Vec<(MediaField, Direction)>,
     pub span: Span,
-    /// Whether to return the number of all matching files.
     pub count: bool,
 }
 
@@ -91,9 +87,7 @@ pub enum MediaField {
     /// The file's size in bytes.
     Size,
     Mime,
-    /// The width of an image in pixels.
     Width,
-    /// The height of an image in pixels.
     Height,
     Private,
     CreatedAt,
@@ -165,7 +159,6 @@ fn text<'a>(name: &str, value: &'a Value) -> Result<&'a str, Problem> {
     }
 }
 
-/// Converts the error of an invalid name to `invalid_query_option`.
 fn of_option<T>(parsed: Result<T, Problem>) -> Result<T, Problem> {
     parsed.map_err(|problem| options::invalid(problem.message().to_owned()))
 }

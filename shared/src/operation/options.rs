@@ -13,7 +13,6 @@ use brackets::Brackets;
 use std::borrow::Cow;
 use std::collections::BinaryHeap;
 
-/// Options in the order given, with distinct names.
 pub(super) type Options = Vec<(String, Value)>;
 
 /// The options whose value is a list of names or objects. For these, `name=a&name=b` means `name=a,b`, since Python's
@@ -81,12 +80,10 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
     Ok(plain)
 }
 
-/// Parses the options of a read in the JSON body of `POST …/query`.
 pub(super) fn members(body: &[u8]) -> Result<Options, Problem> {
     Ok(json::body_members(body)?.into_iter().map(|(name, value)| (name.into_owned(), value)).collect())
 }
 
-/// Refuses any option, for requests that take none.
 pub(super) fn none(options: &Options) -> Result<(), Problem> {
     match options.first() {
         None => Ok(()),
@@ -154,13 +151,11 @@ pub(super) fn wrong(name: &str, expected: &str, got: &Value) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// Returns the text between the brackets of a JSON list.
 fn inside(list: &str) -> &str {
     let list = list.trim();
     list.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(list)
 }
 
-/// Returns a list with the items of both values of an option that occurs twice.
 fn together(first: &Value, second: &Value) -> Value {
     let items = |value: &Value| match value {
         Value::Text(words) => {
@@ -341,7 +336,6 @@ pub(super) fn items(name: &str, text: &str, most: usize) -> Result<Vec<Value>, P
     json::items(text, most).map_err(|fault| invalid_part(name, &fault))
 }
 
-/// Parses the members of an option's object.
 pub(super) fn object<'a>(name: &str, text: &'a str) -> Result<Vec<(Cow<'a, str>, Value)>, Problem> {
     json::members(text).map_err(|fault| invalid_part(name, &fault))
 }

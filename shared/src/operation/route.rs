@@ -32,7 +32,6 @@ pub(super) enum Resource {
     Sql,
     /// `/api/v1/batch`
     Batch,
-    /// `/mcp`
     Mcp,
     /// `/api/v1/media`
     Library,
@@ -164,7 +163,6 @@ pub(super) fn decode_segment(segment: &str) -> Result<Cow<'_, str>, Problem> {
     })
 }
 
-/// Percent-decodes a text. The error completes a sentence that begins with the text.
 pub(super) fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
     let bytes = text.as_bytes();
     if memchr::memchr(b'%', bytes).is_none() {

@@ -11,7 +11,6 @@ pub struct SqlCall {
     pub query: String,
     /// The default database; `None` for the project's only database, or for no default if the project has several.
     pub database: Option<DatabaseName>,
-    /// The values of the statement's `?` placeholders.
     pub params: Vec<Value>,
     pub format: Format,
 }

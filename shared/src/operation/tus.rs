@@ -113,7 +113,6 @@ impl fmt::Display for TusId {
 pub enum TusCall {
     Describe,
     Create(Box<TusNew>),
-    /// Read the current offset of a resumable upload.
     Status(TusId),
     /// Append bytes to a resumable upload.
     Append {
@@ -177,7 +176,6 @@ impl TusCall {
         })))
     }
 
-    /// Parses a request to an existing resumable upload.
     pub(super) fn of_upload(head: &RequestHead<'_>, id: TusId) -> Result<Self, Problem> {
         let method = method(head);
         if method == "OPTIONS" {

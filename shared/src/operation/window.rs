@@ -9,7 +9,6 @@ use crate::json::Value;
 pub struct Span {
     /// Maximum number of entries to return; `None` if the caller sets none.
     pub limit: Option<u64>,
-    /// Number of entries to skip.
     pub offset: u64,
 }
 

@@ -34,7 +34,6 @@ use std::borrow::Cow;
 #[non_exhaustive]
 pub struct Insert {
     pub table: TablePath,
-    /// All fields that any of the rows names.
     pub fields: Vec<FieldName>,
     pub rows: Rows,
     /// The format and line numbers if the rows are CSV or lines of JSON; `None` for a JSON body (one record or
@@ -46,7 +45,6 @@ pub struct Insert {
     pub idempotent: Option<IdempotentRequest>,
 }
 
-/// The rows of an insert. Their form also decides the form of the response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
     /// One record; the response is its id, unless an option asks for another response.

@@ -8,7 +8,6 @@ const NOT_TEXT: &str = "\u{fffd}";
 /// that has other characters than visible ASCII, spaces and tabs by U+FFFD; other values are as received.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
-    /// The HTTP method, in upper case.
     pub method: &'a str,
     /// The URL's path, percent-encoded.
     pub path: &'a str,
@@ -17,7 +16,6 @@ pub struct RequestHead<'a> {
     pub authorization: Option<&'a str>,
     pub content_type: Option<&'a str>,
     pub content_encoding: Option<&'a str>,
-    /// `Accept`, which selects the format of returned rows.
     pub accept: Option<&'a str>,
     pub idempotency_key: Option<&'a str>,
     /// `Prefer`, by which a write may return the records that it wrote.
@@ -27,16 +25,13 @@ pub struct RequestHead<'a> {
     pub tus: TusHeaders<'a>,
 }
 
-/// The request headers of tus (resumable uploads), and `X-HTTP-Method-Override`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TusHeaders<'a> {
     pub(crate) resumable: Option<&'a str>,
     pub(crate) length: Option<&'a str>,
     pub(crate) offset: Option<&'a str>,
     pub(crate) metadata: Option<&'a str>,
-    /// `X-HTTP-Method-Override`: the method that a `POST` stands for.
     pub(crate) method: Option<&'a str>,
-    /// The name of the first header that belongs to an unsupported tus extension.
     pub(crate) unsupported: Option<&'static str>,
 }
 

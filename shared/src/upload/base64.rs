@@ -13,7 +13,6 @@ pub(super) enum Fault {
     Padding,
     /// The last group of four characters is incomplete: a single character, or too little padding.
     Cut,
-    /// The last character has unused bits that are set.
     TrailingBits,
 }
 
@@ -52,7 +51,6 @@ pub(super) struct State {
     group: [u8; 4],
     grouped: usize,
     padding: usize,
-    /// Whether the last characters were of the URL-safe alphabet, which is then tried first.
     url_safe: bool,
     total: u64,
 }

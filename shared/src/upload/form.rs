@@ -3,7 +3,6 @@
 use super::label::Label;
 use crate::media::{FolderPath, MediaKind, MediaName};
 
-/// The encoding of an upload's request, on which the form of the response depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// JSON with items `{name, base64}`.
@@ -18,16 +17,12 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     One,
-    /// `media` is a list, of any length.
     List,
 }
 
-/// What happens to an existing file of the same name and folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// The existing file is kept, and the upload is refused.
     Stays,
-    /// The existing file is replaced (`update: true`).
     IsReplaced,
 }
 
@@ -54,7 +49,6 @@ impl Visibility {
     }
 }
 
-/// A complete, valid upload form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadForm {
     pub(super) shape: Shape,

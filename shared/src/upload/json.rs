@@ -171,7 +171,6 @@ impl Reader {
         Ok(())
     }
 
-    /// Handles the first token of a key's value and returns the parser's next state.
     fn value(&mut self, key: Key, token: Token) -> Result<Place, Problem> {
         Ok(match (key.wants(), token) {
             (Wants::Items, Token::OpenList) => {
@@ -263,7 +262,6 @@ fn too_long(place: &str) -> Problem {
     invalid(format!("{place} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes."))
 }
 
-/// Describes what the parser expects in a state, for error messages.
 fn wanted(place: Place) -> &'static str {
     match place {
         Place::Body => "an object",

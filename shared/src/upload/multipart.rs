@@ -38,7 +38,6 @@ enum Place {
     File,
     /// Within a file field for which the user chose no file. Its content must be empty.
     NoFile,
-    /// Within the text field with this index in [`FIELDS`].
     Field(usize),
     /// After the last delimiter; content is ignored.
     Epilogue,
@@ -89,7 +88,6 @@ impl Reader {
         })
     }
 
-    /// Returns the content that [`Step::Held`] announced.
     pub(super) fn held(&self, range: Range<usize>) -> &[u8] {
         &self.finder.needle()[range]
     }

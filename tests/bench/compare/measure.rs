@@ -56,7 +56,6 @@ pub(super) async fn measure(
     Ok(sample)
 }
 
-/// Processor time that the processes have used so far.
 struct Cpu {
     server: Option<Duration>,
     worker: Option<Duration>,

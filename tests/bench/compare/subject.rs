@@ -46,7 +46,6 @@ impl Subject {
     }
 }
 
-/// All contenders, and their processes, which end when this value is dropped.
 #[derive(Default)]
 pub(super) struct Subjects {
     pub(super) measured: Vec<Subject>,
@@ -139,7 +138,6 @@ impl Subjects {
         Ok(())
     }
 
-    /// Starts Selkie's origin and the workers in front of it.
     async fn own(&mut self, compare: &Compare, mariadb: &MariaDb) -> Result<()> {
         let Some(binary) = selkie::binary(compare.selkie.as_deref())? else {
             bail!(
@@ -202,7 +200,6 @@ fn one(requests: &Requests, workload: Workload) -> Vec<u8> {
     request
 }
 
-/// Sends one request of `workload` and returns its status and body.
 pub(super) async fn ask(endpoint: &Endpoint, workload: Workload) -> Result<(u16, Vec<u8>)> {
     let request = one(&endpoint.requests, workload);
     let mut connection = Connection::open(endpoint.address).await?;

@@ -21,7 +21,6 @@ use crate::{http::Connection, load::Outcome};
 /// Maximum time of an answer; longer than any should take.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Prepared requests, which the callers send in turn, repeatedly.
 #[derive(Debug)]
 pub(super) struct Requests {
     texts: Vec<Vec<u8>>,
@@ -45,7 +44,6 @@ impl Requests {
     }
 }
 
-/// Returns a GET with the headers that a client library sends.
 fn request(path: &str, key: &str) -> Vec<u8> {
     format!(
         "GET {path} HTTP/1.1\r\nHost: api.example.com\r\nAuthorization: Bearer {key}\r\nAccept: application/json\r\n\

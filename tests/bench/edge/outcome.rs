@@ -16,7 +16,6 @@ const LARGE_MIN_SHARE: f64 = 0.95;
 /// Maximum growth of memory by a large answer: a few pieces in flight, not the whole answer.
 const LARGE_MAX_GROWTH_MB: f64 = 16.0;
 
-/// One measurement of one worker under one load.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Sample {
@@ -40,13 +39,11 @@ impl Sample {
     }
 }
 
-/// The measurement of one large answer.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Download {
     megabytes_per_second: f64,
     cpu_ms: f64,
-    /// Growth of resident memory in MB.
     grown_megabytes: f64,
 }
 
@@ -222,7 +219,6 @@ impl Report {
 }
 
 impl Entry {
-    /// Returns the median difference between the edge's figure and the pass-through's in the same round.
     fn added(&self, figure: fn(&Sample) -> f64) -> f64 {
         let pairs = self.edge.iter().zip(&self.pass_through);
         let differences: Vec<f64> = pairs.map(|(edge, through)| figure(edge) - figure(through)).collect();

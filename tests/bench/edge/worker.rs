@@ -32,7 +32,6 @@ impl Kind {
         }
     }
 
-    /// Returns the path of workerd's configuration, relative to the repository's root.
     const fn configuration(self) -> &'static str {
         match self {
             Self::PassThrough => "tests/bench/edge/pass-through.capnp",
@@ -41,18 +40,15 @@ impl Kind {
     }
 }
 
-/// The settings with which a worker is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Setting {
     pub(crate) origin: SocketAddr,
     pub(crate) jwks: String,
     /// The worker's variable for its request log: `on` or `off`.
     pub(crate) log_requests: &'static str,
-    /// Directory for the worker's log.
     pub(crate) directory: PathBuf,
 }
 
-/// A workerd that runs one of the two workers.
 #[derive(Debug)]
 pub(crate) struct Worker {
     process: Started,

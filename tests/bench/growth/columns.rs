@@ -55,7 +55,6 @@ pub(super) async fn measure(ground: &mut Ground, extent: Extent) -> Result<Curve
     Ok(curve)
 }
 
-/// Returns statements that create a table of this many integer columns and twenty rows.
 fn table(name: &str, columns: u64) -> [String; 2] {
     let others = (2..=columns)
         .map(|column| format!(", c{column} INT NOT NULL DEFAULT {}", column * 7919 % 100_003))

@@ -6,14 +6,11 @@ use std::{fs::File, io::Write, path::Path};
 use anyhow::Result;
 use serde::Serialize;
 
-/// Measurements over increasing values of one quantity.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Curve {
-    /// Name of the curve in file names and markers.
     pub(super) name: &'static str,
     pub(super) title: &'static str,
-    /// The quantity that increases.
     pub(super) along: &'static str,
     pub(super) figures: Vec<Figure>,
     pub(super) points: Vec<Point>,
@@ -28,7 +25,6 @@ pub(super) struct Figure {
     decimals: usize,
 }
 
-/// The measurements at one point, in the order of the figures.
 #[derive(Debug, Serialize)]
 pub(super) struct Point {
     pub(super) at: u64,
@@ -72,7 +68,6 @@ impl Curve {
         Ok(write!(out, "\n{}\n{}", self.title, self.plain())?)
     }
 
-    /// Returns the table with aligned columns.
     pub(super) fn plain(&self) -> String {
         let mut text = String::new();
         let table = self.cells();

@@ -17,10 +17,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of answers for which a single caller waits even if they take longer than the measurement.
 const ANSWERS_MIN: u64 = 3;
 
-/// Writes the next request to a buffer, replacing its content.
 pub(super) type Write = dyn Fn(&mut Random, &mut Vec<u8>) + Send + Sync;
 
-/// The result of a load.
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) outcome: Outcome,
@@ -65,7 +63,6 @@ pub(super) async fn drive(
     thread.await.context("the load's thread")?
 }
 
-/// Repeats the same request for a duration.
 pub(super) async fn repeat(
     mariadb: &MariaDb,
     subject: &Subject,

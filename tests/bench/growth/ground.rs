@@ -32,12 +32,10 @@ pub(super) struct Ground {
 /// What MariaDB contains before the first point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contents {
-    /// MariaDB contains the tables of the comparison.
     Posts,
     Nothing,
 }
 
-/// A server under load.
 pub(super) struct Subject {
     pub(super) process: Started,
     pub(super) endpoint: Endpoint,
@@ -58,14 +56,12 @@ impl Ground {
         Ok(Subject { process, endpoint })
     }
 
-    /// Runs a command of the installation and returns its duration.
     pub(super) async fn command(&self, subject: &Subject, arguments: &[&str]) -> Result<Duration> {
         let began = Instant::now();
         selkie::printed(&self.binary, &self.mariadb, subject.endpoint.address, arguments).await?;
         Ok(began.elapsed())
     }
 
-    /// Runs statements in order, with all rights.
     pub(super) async fn sql(&mut self, statements: &[String]) -> Result<()> {
         for statement in statements {
             self.admin.query_drop(statement).await?;
@@ -123,12 +119,10 @@ impl Subject {
         Ok(took.as_secs_f64() * 1e3)
     }
 
-    /// Returns the server's resident memory in MB.
     pub(super) fn resident(&self) -> Result<f64> {
         Ok(accounting::resident(self.process.pid())? as f64 / 1e6)
     }
 
-    /// Returns the number of the server's open files and sockets.
     pub(super) fn files(&self) -> Result<f64> {
         Ok(fs::read_dir(format!("/proc/{}/fd", self.process.pid()))?.count() as f64)
     }

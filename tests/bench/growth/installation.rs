@@ -27,7 +27,6 @@ const MADE_AT: u64 = 1_750_000_000;
 /// Rows per INSERT.
 const ROWS_AT_ONCE: usize = 1_000;
 
-/// An installation whose secret and signing key exist already.
 pub(super) struct Installation {
     secret: Vec<u8>,
     kid: String,

@@ -19,7 +19,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The times of requests that were each sent once.
 #[derive(Debug)]
 pub(super) struct Firsts {
-    /// Milliseconds of the successful answers, sorted.
     pub(super) times: Vec<f64>,
     pub(super) failed: u64,
     elapsed: Duration,

@@ -9,7 +9,6 @@ use super::{Report, table::Table, targets};
 const BEGIN: &str = "<!-- bench -->\n";
 const END: &str = "<!-- /bench -->";
 
-/// Replaces the text between the marks of `page`.
 pub(super) fn renew(page: &Path, text: &str) -> Result<()> {
     let before = fs::read_to_string(page)?;
     let after =

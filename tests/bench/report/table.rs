@@ -44,7 +44,6 @@ impl Table {
         self
     }
 
-    /// Returns the table with aligned columns.
     pub(super) fn plain(&self) -> String {
         let width = |column: usize| {
             let cells = self.rows.iter().map(|(_, cells)| cells[column].as_str());

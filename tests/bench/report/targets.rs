@@ -10,7 +10,6 @@ use crate::{
     workload::Workload,
 };
 
-/// A figure and its target.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Target {
     pub(super) name: &'static str,

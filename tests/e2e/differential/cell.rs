@@ -3,7 +3,6 @@
 use super::json::Json;
 use std::cmp::Ordering;
 
-/// The types of columns in the test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -13,17 +12,13 @@ pub(super) enum Kind {
     Decimal(u32),
     Double,
     Float,
-    /// Text that is compared by code point.
     Exact,
-    /// Text of any length that is compared by code point.
     Long,
-    /// ASCII text that is compared case-insensitively.
     Loose,
     /// An ENUM: compared as text, but sorted by the order of its members.
     Enum,
     Date,
     DateTime,
-    /// A `DATETIME` with microseconds.
     Micro,
     /// A `TIME`: a time of day, or a span that may be negative or longer than a day.
     Time,
@@ -77,10 +72,8 @@ impl Kind {
 pub(super) enum Cell {
     Null,
     Integer(i128),
-    /// An integer, and how many of its digits are decimals.
     Decimal(i128, u32),
     Double(f64),
-    /// A text of either collation.
     Text(String),
     /// `2026-01-31` or `2026-01-31 10:20:30`: the texts sort as the times do.
     Time(String),
@@ -123,7 +116,6 @@ impl Cell {
         })
     }
 
-    /// Returns the order in which MariaDB sorts two values: NULL comes first.
     pub(super) fn sort(&self, other: &Self, kind: Kind) -> Ordering {
         if kind == Kind::Enum {
             return self.ordinal(kind).cmp(&other.ordinal(kind));

@@ -17,7 +17,6 @@ use std::cmp::Ordering;
 /// The index of one record for each table of a read; `None` if a join found no matching record.
 type Tuple = Vec<Option<usize>>;
 
-/// The read, the tables and the records for the evaluation of a tuple.
 struct Sight<'a> {
     read: &'a Read,
     world: &'a World,
@@ -91,7 +90,6 @@ pub(super) fn evaluate(read: &Read, world: &World) -> Expected {
     Expected { ties }
 }
 
-/// Joins one more table to the tuples.
 fn joined(sight: &Sight<'_>, tuples: Vec<Tuple>, at: usize, join: &Join) -> Vec<Tuple> {
     let partners = sight.world.tables[join.table].rows.len();
     let mut met = vec![false; partners];
@@ -138,7 +136,6 @@ fn matches(sight: &Sight<'_>, join: &Join, tuple: &Tuple) -> bool {
     all_or_any(each, join.either.unwrap_or(false)) == Some(true)
 }
 
-/// Returns the values by which a tuple is sorted.
 fn keys(sight: &Sight<'_>, outputs: &[Output], tuple: &Tuple) -> Vec<Cell> {
     let place = |by: &By| match by {
         By::Field(place) => *place,
@@ -151,7 +148,6 @@ fn keys(sight: &Sight<'_>, outputs: &[Output], tuple: &Tuple) -> Vec<Cell> {
     order.map(|order| sight.cell(tuple, place(&order.by))).collect()
 }
 
-/// Returns the kinds of the values by which rows are sorted.
 fn kinds(sight: &Sight<'_>, outputs: &[Output]) -> Vec<Kind> {
     let order = sight.read.order.iter();
     order

@@ -12,7 +12,6 @@ use super::world::{Table, World};
 /// Aliases that are not the name of a column.
 const ALIASES: [&str; 8] = ["a", "sum", "first name", "Preis", "x1", "größe", "the.dot", "most"];
 
-/// Returns a random read of any kind.
 pub(super) fn read(dice: &mut Dice, world: &World) -> Read {
     loop {
         let read = drawn(dice, world);
@@ -23,14 +22,12 @@ pub(super) fn read(dice: &mut Dice, world: &World) -> Read {
     }
 }
 
-/// Returns a random read of a page of a list.
 pub(super) fn pageable(dice: &mut Dice, world: &World) -> Read {
     let mut read = read(dice, world);
     read.window = Window { limit: Some(dice.between(1, 9)), offset: None, page: None };
     read
 }
 
-/// Returns a read of all records of a table.
 pub(super) fn whole(root: usize) -> Read {
     Read {
         root,
@@ -46,7 +43,6 @@ pub(super) fn whole(root: usize) -> Read {
     }
 }
 
-/// Returns a read of the records of a table that meet random conditions.
 pub(super) fn filtered(dice: &mut Dice, world: &World, root: usize) -> Read {
     let mut read = whole(root);
     let members = *dice.pick(&[1, 1, 2, 3]);
@@ -99,7 +95,6 @@ fn some_columns(dice: &mut Dice, table: &Table) -> Vec<usize> {
     columns
 }
 
-/// Returns a random choice of a table's fields.
 fn fields(dice: &mut Dice, table: &Table, at: usize) -> Fields {
     match dice.below(4) {
         0 => {
@@ -165,7 +160,6 @@ fn aggregated(dice: &mut Dice, world: &World, read: &mut Read) {
     read.distinct = false;
 }
 
-/// Returns a random aggregate that the field at a place supports.
 fn aggregate(dice: &mut Dice, world: &World, read: &Read, place: Place, alias: String) -> Pick {
     const ANY: [Aggregate; 5] =
         [Aggregate::Count, Aggregate::CountAll, Aggregate::CountDistinct, Aggregate::Min, Aggregate::Max];
@@ -175,7 +169,6 @@ fn aggregate(dice: &mut Dice, world: &World, read: &Read, place: Place, alias: S
     Pick { place, alias: Some(alias), aggregate: Some(*dice.pick(of)) }
 }
 
-/// Returns a random field of any table of the read.
 fn any_place(dice: &mut Dice, world: &World, read: &Read) -> Place {
     let at = dice.below(read.joins.len() + 1);
     Place { at, column: dice.below(read.table(world, at).columns.len()) }

@@ -75,7 +75,6 @@ impl Json {
     }
 }
 
-/// The members of an object, in their order.
 struct Members(Vec<(String, Json)>);
 
 impl<'de> Deserialize<'de> for Members {

@@ -19,7 +19,6 @@ pub(super) struct Read {
     pub(super) window: Window,
 }
 
-/// The part of the ordered rows that a read requests.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Window {
     pub(super) limit: Option<usize>,
@@ -113,14 +112,10 @@ pub(super) struct Leaf {
     pub(super) naming: Naming,
 }
 
-/// How a request names a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Naming {
-    /// Names the field by its name for the root table, by `alias.field` for others.
     Plain,
-    /// Names the field with `tableName` beside it.
     Apart,
-    /// Names the field under a label, with `fieldName` (and `tableName`) beside it.
     Labelled,
 }
 
@@ -131,7 +126,6 @@ pub(super) enum Operand {
     List(Vec<Asked>),
 }
 
-/// A value and how the request writes it.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub(super) cell: Cell,
@@ -203,7 +197,6 @@ impl Read {
         &self.table(world, place.at).columns[place.column]
     }
 
-    /// Returns the name by which the request calls a table.
     pub(super) fn name<'a>(&'a self, world: &'a World, at: usize) -> &'a str {
         let alias = at.checked_sub(1).and_then(|join| self.joins[join].alias.as_deref());
         alias.unwrap_or(self.table(world, at).name)

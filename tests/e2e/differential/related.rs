@@ -107,7 +107,6 @@ impl Condition {
         }
     }
 
-    /// Adds the condition to the members of a `query`.
     fn spelled(&self, out: &mut Map<String, Value>) {
         let label = format!("g{}", out.len());
         match self {

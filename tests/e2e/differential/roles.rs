@@ -20,12 +20,10 @@ const WRITES: usize = 30;
 /// Maximum number of claims of a caller, so that the key is not too long.
 const CLAIMS_MAX: usize = 12;
 
-/// The claims of the caller, by name.
 #[derive(Default)]
 struct Claims(Map<String, Value>);
 
 impl Claims {
-    /// Replaces some of a condition's values by claims with these values.
     fn take(&mut self, dice: &mut Dice, condition: &mut Condition) {
         match condition {
             Condition::Group { members, .. } => members.iter_mut().for_each(|member| self.take(dice, member)),
@@ -51,7 +49,6 @@ impl Claims {
     }
 }
 
-/// Returns a random rule for a table's records: its conditions, and how a role file writes them.
 fn rule(dice: &mut Dice, world: &World, table: usize, claims: &mut Claims) -> (Read, Value) {
     let read = generate::filtered(dice, world, table);
     let mut written = read.clone();
@@ -128,7 +125,6 @@ pub(super) async fn reads_of_a_role_answer_what_a_plain_evaluation_of_its_record
     }
 }
 
-/// The rules of a role for the writes to one table.
 struct WriteRules {
     insert: Read,
     update: Read,
@@ -146,7 +142,6 @@ fn value(cell: &Cell) -> Value {
     serde_json::from_str(&cell.json().to_string()).expect("JSON")
 }
 
-/// A random write to a table: the request, and the expected answer and effect.
 struct Write {
     what: String,
     answer: Answer,
@@ -201,7 +196,6 @@ impl WriteOption {
     }
 }
 
-/// Returns the payload with the records that a write returned in the order of their ids.
 fn sorted(mut payload: Value) -> Value {
     if let Some(records) = payload.as_array_mut() {
         records.sort_by_key(|record| record["id"].as_i64());

@@ -7,7 +7,6 @@ use super::world::{Table, World};
 pub(super) use encode::{STYLES, Style, request};
 use serde_json::{Map, Value, json};
 
-/// Options in order, by name.
 pub(super) type Options = Vec<(&'static str, Value)>;
 
 pub(super) fn options(read: &Read, world: &World) -> Options {
@@ -156,7 +155,6 @@ fn joined(read: &Read, world: &World, join: &Join, at: usize) -> Value {
     Value::Object(object)
 }
 
-/// Returns `field` for a field of the root table, `alias.field` for a field of another table.
 fn dotted(read: &Read, world: &World, place: Place) -> String {
     let field = read.column(world, place).name;
     match place.at {

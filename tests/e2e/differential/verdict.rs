@@ -24,7 +24,6 @@ pub(super) fn fault(read: &Read, world: &World, answer: &Answer) -> Option<Strin
     differs(&expected, read.window.start(), read.window.limit.unwrap_or(usize::MAX), &rows)
 }
 
-/// Returns the envelope of a successful answer.
 pub(super) fn envelope(answer: &Answer) -> Result<Json, String> {
     if answer.status != StatusCode::OK {
         return Err("it is refused".to_owned());

@@ -129,7 +129,6 @@ impl Table {
         !self.key.is_empty() && self.rows.iter().any(same)
     }
 
-    /// Returns the statements that create the table and its records.
     pub(super) fn sql(&self) -> Vec<String> {
         let mut parts: Vec<String> = self
             .columns

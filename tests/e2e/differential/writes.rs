@@ -16,16 +16,13 @@ const WRITES: usize = 60;
 /// Maximum number of remembered entity tags, of which a write may send some.
 const TAGS_MAX: usize = 20;
 
-/// A record's entity tag, and the record when the tag was read.
 struct Tag {
     text: String,
     row: Vec<Cell>,
 }
 
-/// The expected answer to a write.
 #[derive(Debug)]
 enum Expected {
-    /// The number of records found.
     Found(usize),
     Refusal(&'static str),
 }

@@ -68,7 +68,6 @@ fn name(line: &str) -> String {
     line.split(':').next().unwrap_or_default().to_lowercase()
 }
 
-/// Returns the answer with its cursor replaced by `…`.
 fn opened(json: &str) -> String {
     let mut opened = String::with_capacity(json.len());
     let mut rest = json;

@@ -17,7 +17,6 @@ const CURLRC: &str = "silent\nshow-error\nmax-time = 20\nnoproxy = *\n";
 /// Name of the unchanged copy of the demo database. No API key can access it.
 const KEPT: &str = "demo_as_filled";
 
-/// A directory, a service, and the host through which examples call the service.
 pub(super) struct Checkout<'a> {
     pub(super) host: Host,
     service: &'a Service,
@@ -63,7 +62,6 @@ impl<'a> Checkout<'a> {
         checkout
     }
 
-    /// Copies the demo database to [`KEPT`].
     fn keep(&mut self) {
         self.tables = self.tables_of_the_demo();
         let copies = self.tables.iter().map(|table| {

@@ -13,9 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A page of the docs whose calls are run.
 pub(super) struct Page {
-    /// Path relative to the workspace.
     pub(super) path: PathBuf,
     pub(super) lines: Vec<String>,
     pub(super) examples: Vec<Example>,
@@ -23,7 +21,6 @@ pub(super) struct Page {
     pub(super) faults: Vec<String>,
 }
 
-/// A call on a page.
 pub(super) struct Example {
     /// Line number of the block's fence, counted from 1.
     pub(super) line: usize,
@@ -33,7 +30,6 @@ pub(super) struct Example {
     pub(super) answer: Option<Answer>,
 }
 
-/// The languages of blocks that are run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     Shell,
@@ -51,7 +47,6 @@ impl Language {
         }
     }
 
-    /// Returns the command that runs a file in this language, and the file's extension.
     pub(super) fn command(self) -> (&'static str, &'static str) {
         match self {
             Self::Shell => (".", "sh"),
@@ -70,21 +65,17 @@ impl Language {
 pub(super) struct Answer {
     pub(super) kind: Kind,
     pub(super) text: String,
-    /// Index of the first line between the fences.
     pub(super) first: usize,
     pub(super) end: usize,
 }
 
-/// A fenced block of Markdown.
 struct Fence {
     language: String,
-    /// Index of the opening fence's line.
     open: usize,
     close: usize,
     text: String,
 }
 
-/// Returns the pages for users that have calls, in reading order.
 pub(super) fn all() -> Vec<Page> {
     let root = workspace();
     let mut paths = ["README.md", "docs/api.md", "docs/client.md"].map(PathBuf::from).to_vec();

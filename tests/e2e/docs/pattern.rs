@@ -11,7 +11,6 @@
 
 use serde_json::Value;
 
-/// How an answer is compared with the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Compares one or several JSON values.
@@ -137,7 +136,6 @@ fn json_differences(page: &str, answer: &str) -> Vec<String> {
     found
 }
 
-/// Parses a text of several JSON values.
 pub(super) fn values(text: &str) -> Result<Vec<Value>, serde_json::Error> {
     serde_json::Deserializer::from_str(text).into_iter().collect()
 }

@@ -4,7 +4,6 @@ use crate::service::workspace;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Returns the paths of all pages in the root directory and `docs`.
 fn pages() -> Vec<PathBuf> {
     let root = workspace();
     let folders = ["", "docs", "docs/api", "docs/decisions", "docs/performance"];
@@ -63,7 +62,6 @@ fn leads_somewhere(page: &Path, link: &str) -> bool {
     headings.any(|line| anchor(line) == heading)
 }
 
-/// Returns the anchor that Markdown renderers give a heading.
 fn anchor(heading: &str) -> String {
     let words = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = words.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));

@@ -58,7 +58,6 @@ fn error(answer: Option<RawAnswer>) -> (u16, Value) {
     (answer.status, body["error"].clone())
 }
 
-/// Returns the staged files of a service with their sizes.
 fn staged(service: &Service) -> BTreeMap<String, u64> {
     let dir = service.data_dir().join("media/staging");
     let entries = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();

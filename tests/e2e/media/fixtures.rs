@@ -5,7 +5,6 @@ use base64::engine::general_purpose::STANDARD;
 use image::{DynamicImage, ImageFormat, Rgb, RgbImage, Rgba, RgbaImage};
 use std::io::Cursor;
 
-/// Returns an opaque picture in a format.
 pub(super) fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     let pixels = RgbImage::from_fn(width, height, |x, y| {
         let part = |at: u32, of: u32| u8::try_from(at * 255 / of.max(1)).unwrap_or(255);
@@ -14,7 +13,6 @@ pub(super) fn picture(width: u32, height: u32, format: ImageFormat) -> Vec<u8> {
     encode(&DynamicImage::from(pixels), format)
 }
 
-/// Returns a picture whose left half is transparent.
 pub(super) fn transparent(width: u32, height: u32) -> Vec<u8> {
     let pixels = RgbaImage::from_fn(width, height, |x, _| {
         let alpha = if x < width / 2 { 0 } else { 255 };

@@ -23,7 +23,6 @@ cases! {
     ],
 }
 
-/// Checks that an upload was refused with this code and a message that contains `named`, and that nothing was stored.
 async fn refused(shelf: &Shelf, answer: Answer, code: ErrorCode, named: &str) {
     let error = answer.refused(code);
     let message = error["message"].as_str().unwrap_or_default();

@@ -56,7 +56,6 @@ pub(super) async fn put_large(shelf: &Shelf) -> (Vec<u8>, Call) {
     (bytes, shelf.at(&file["url"]))
 }
 
-/// Builds a GET of a file's URL with this query in place of the URL's own query.
 fn asking(shelf: &Shelf, url: &Value, query: &str) -> Call {
     let bare = url.as_str().unwrap().split('?').next().unwrap();
     shelf.at(&json!(format!("{bare}{query}")))
@@ -260,7 +259,6 @@ async fn pages_may_read_what_they_need(host: Host) {
     }
 }
 
-/// Six readers read a file while it is replaced repeatedly. Each answer is of one version, and has its tag.
 async fn every_reader_gets_the_old_file_or_the_new_one_while_it_is_replaced(host: Host) {
     const REPLACEMENTS: usize = 12;
     let shelf = Shelf::new(host);

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 /// Path of the media routes for uploads and lists.
 pub(crate) const MEDIA: &str = "/api/v1/media";
 
-/// A folder of the media library, and the host through which it is accessed.
 pub(crate) struct Shelf {
     pub(crate) host: Host,
     pub(crate) folder: String,
@@ -51,7 +50,6 @@ impl Shelf {
         self.host.get(&path).send().await
     }
 
-    /// Returns the names of the folder's files, sorted.
     pub(crate) async fn names(&self) -> Vec<String> {
         let files = self.list("&order[field]=name").await.payload();
         let names = files.as_array().expect("a list").iter();

@@ -17,7 +17,6 @@ cases! {
     ],
 }
 
-/// Writes the document, and the program with the name of the database, into a new folder.
 async fn folder(db: &TestDb, program: &str) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &[u8]| std::fs::write(folder.path().join(name), text).expect("a file");
@@ -27,7 +26,6 @@ async fn folder(db: &TestDb, program: &str) -> TempDir {
     folder
 }
 
-/// Runs the command with the address and a key of the service, and returns the JSON value that it prints.
 async fn run(mut command: Command, db: &TestDb) -> Value {
     command.env("SELKIE_URL", db.host.url()).env("SELKIE_KEY", &shared().full_key);
     let output = tokio::task::spawn_blocking(move || command.output()).await.expect("a task").expect("a program");

@@ -88,7 +88,6 @@ async fn every_operation_takes_a_composite_key(host: Host) {
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
-/// As `encodeURIComponent` encodes an id that an insert returned.
 async fn a_whole_composite_key_may_be_encoded(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (a INT, b VARCHAR(20), x INT, PRIMARY KEY (a, b))"]).await;
     let id = db.post("t", &json!({"a": 1, "b": "two", "x": 5})).await.payload();

@@ -93,7 +93,6 @@ async fn one_row_too_many_is_refused(host: Host) {
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 0);
 }
 
-/// Returns how often MariaDB has run a kind of statement.
 fn count(service: &Service, name: &str) -> u64 {
     let status = format!("SHOW GLOBAL STATUS WHERE Variable_name = '{name}'");
     let line = service.root_sql(&status).expect("a status");

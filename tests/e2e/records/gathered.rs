@@ -154,7 +154,6 @@ async fn nobody_pays_for_a_neighbour(host: Host) {
     }
 }
 
-/// Thousands of inserts of three shapes, some refused, with reads between: the table then matches the answers.
 async fn a_long_mixture_comes_out_as_it_was_answered(host: Host) {
     const WORKERS: i64 = 40;
     const EACH: i64 = 100;

@@ -251,7 +251,6 @@ async fn an_insert_into_a_view_that_takes_none_is_refused(host: Host) {
     assert_eq!(db.value("SELECT name FROM t").await, "through");
 }
 
-/// At the end of the run, `ledger::read_log` searches the log for this value.
 async fn values_do_not_reach_the_log(host: Host) {
     let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) UNIQUE, n INT)"])
         .await;

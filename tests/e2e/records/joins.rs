@@ -30,7 +30,6 @@ pub(super) fn author(kind: &str) -> Value {
     json!({"tableName": "authors", "joinType": kind, "match": {"source": "author_id", "target": "id"}})
 }
 
-/// Returns a join with further members.
 pub(super) fn with(mut join: Value, more: Value) -> Value {
     let more = more.as_object().expect("an object").clone();
     join.as_object_mut().expect("an object").extend(more);

@@ -65,7 +65,6 @@ pub(in crate::records) async fn lock(service: &'static Service, db: &str, then: 
     locked
 }
 
-/// Returns how many running statements contain this text.
 pub(in crate::records) fn running(service: &Service, text: &str) -> u64 {
     let (first, rest) = text.split_at(1);
     // The search text is composed in SQL, so that this query doesn't find itself.

@@ -20,7 +20,6 @@ cases! {
     ],
 }
 
-/// Returns the ids of the records whose `note` was set.
 async fn changed(db: &TestDb) -> Vec<Value> {
     let query = enc(&json!({"note": "new"}).to_string());
     db.column(&format!("items?order[field]=id&query={query}"), "id").await

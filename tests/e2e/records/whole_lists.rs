@@ -119,7 +119,6 @@ const CALLERS: &[(&str, Option<u64>, bool)] = &[
 const LIMIT: usize = 3;
 
 struct Stage<'a> {
-    /// Reads whole lists in one answer.
     unlimited: Caller<'a>,
     caller: Caller<'a>,
     max_rows: Option<u64>,
@@ -245,7 +244,6 @@ async fn lines(stage: &Stage<'_>, accept: &str, table: &str, options: &Value) ->
     }
 }
 
-/// Reads by the tool of agents, which names the option of the next call.
 async fn by_agent(stage: &Stage<'_>, table: &str, options: &Value) -> Vec<Value> {
     let options = with(options, json!({"database": stage.caller.db.name, "table": table, "limit": LIMIT}));
     let (mut call, mut all) = (options.clone(), Vec::new());

@@ -48,7 +48,6 @@ fn counted(db: &TestDb) -> BTreeMap<String, u64> {
     counts.map(|(table, count)| (table.to_owned(), count.parse().expect("a number"))).collect()
 }
 
-/// Runs a read, and checks that it returns records and that MariaDB read few records of any table for it.
 async fn reads_few(caller: &Caller<'_>, rest: &str) {
     let before = counted(caller.db);
     let answer = caller.call(Method::GET, rest).send().await;

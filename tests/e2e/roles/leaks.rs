@@ -50,7 +50,6 @@ fn caller(db: &TestDb) -> Caller<'_> {
     Caller::new(db, [("t", all), ("u", of_u)], json!({"sub": 1}))
 }
 
-/// Asserts that the mark is neither in a header, nor in the body, nor in the decoded page cursor of the body.
 fn holds_no_mark(answer: &Answer) {
     for (name, value) in &answer.headers {
         let value = String::from_utf8_lossy(value.as_bytes());

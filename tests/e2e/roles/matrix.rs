@@ -46,13 +46,11 @@ fn caller(db: &TestDb) -> Caller<'_> {
     Caller::new(db, rules, json!({}))
 }
 
-/// A request for an operation on a table that names a field.
 #[derive(Clone)]
 struct Request {
     method: Method,
     path: String,
     body: Value,
-    /// Whether the request names the field.
     names_field: bool,
 }
 
@@ -80,7 +78,6 @@ impl Request {
 enum Row {
     /// The table's rule decides. The table with this name has a rule that denies only this action.
     ByTable(&'static str, Vec<Request>),
-    /// No role allows the action.
     Never(Vec<Request>),
     /// The action concerns no table.
     NoTable,
@@ -211,7 +208,6 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
     }
 }
 
-/// The reason why a role denies a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Denied {
     Nothing,
@@ -233,7 +229,6 @@ impl Denied {
     }
 }
 
-/// Returns the requests of an action that are denied for this reason, with the expected code.
 fn row(action: Action, denied: Denied, db: &TestDb) -> Vec<(Request, &'static str)> {
     let by_table = |table: &str, field: &str| requests(action, db, table, field);
     let denying = match by_table("open", "name") {

@@ -107,7 +107,6 @@ fn in_url(options: &Value) -> String {
     parts.collect::<Vec<_>>().join("&")
 }
 
-/// Asserts that a position accepts a visible field, and that the answers for a hidden and an absent field are alike.
 fn judge(visible: &Answer, hidden: &Answer, absent: &Answer) {
     assert_eq!(visible.code(), "ok", "{visible}");
     hidden.refused(ErrorCode::UnknownField);

@@ -29,7 +29,6 @@ const T: &[&str] = &[
     "INSERT INTO t (owner, name) VALUES ('ann', 'a'), ('bob', 'b')",
 ];
 
-/// Adds an issuer to the project `default`, with `arguments`. Its claim `role` is the name of the role.
 fn add_issuer(arguments: &[&str]) -> Issuer {
     let issuer = Issuer::new("default", "EdDSA");
     issuer.publish(&[issuer.key.jwk("a")], arguments);

@@ -19,18 +19,14 @@ impl Authority {
         Self { certificate, issuer: Issuer::new(params, key) }
     }
 
-    /// Returns the authority's own certificate in PEM form.
     pub(super) fn pem(&self) -> String {
         self.certificate.pem()
     }
 
-    /// Returns the authority's own private key in PEM form.
     pub(super) fn key(&self) -> String {
         self.issuer.key().serialize_pem()
     }
 
-    /// Issues a certificate for localhost with a new key, and writes them to `cert.pem` and
-    /// `key.pem` in this directory.
     pub(super) fn issue(&self, directory: &Path) {
         let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).expect("names");
         params.distinguished_name.push(DnType::CommonName, "localhost");

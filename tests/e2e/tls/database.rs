@@ -9,7 +9,6 @@ use tempfile::TempDir;
 
 const START_MAX: Duration = Duration::from_secs(60);
 
-/// A running MariaDB with a copy of the template service's data. Killed on drop.
 pub(super) struct Mariadb {
     directory: TempDir,
     child: Child,
@@ -42,7 +41,6 @@ impl Mariadb {
         mariadb
     }
 
-    /// Returns the installation's data directory, which contains its secret.
     pub(super) fn data_dir(&self) -> PathBuf {
         self.directory.path().join("data")
     }

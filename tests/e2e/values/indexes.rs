@@ -107,7 +107,6 @@ async fn a_condition_on_an_indexed_column_reads_few_rows(host: Host) {
     }
 }
 
-/// Returns the number of rows that MariaDB reads for a condition, and the number that it finds.
 async fn reads(db: &TestDb, field: &str, condition: &Value) -> (u64, usize) {
     let before = rows_read(db);
     let found = db.ids("t", &json!({field: condition}), "").await;

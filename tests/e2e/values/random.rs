@@ -22,7 +22,6 @@ const COUNT: usize = 24;
 type Sample = (String, String);
 type Samples = BoxedStrategy<Sample>;
 
-/// How two answers are compared.
 #[derive(Clone, Copy)]
 enum Equal {
     /// Compares byte by byte.
@@ -85,7 +84,6 @@ async fn come_back(host: Host, kind: &str, equal: Equal, samples: &Samples) {
     assert_eq!(values(&db).await, read, "{kind} after changes to the same");
 }
 
-/// Returns the exact JSON texts of the values, in the order of their records.
 async fn values(db: &TestDb) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Rows {

@@ -39,7 +39,6 @@ pub fn request(bytes: &[u8]) {
     is_judged_by_its_head(&request);
 }
 
-/// Returns the number of cells of all inserts.
 fn cells(outcome: &Outcome) -> usize {
     match outcome {
         Outcome::Ours(Verb::Insert { cells }, _) => *cells,
@@ -77,7 +76,6 @@ fn fits(verb: Verb, text: &str) {
     }
 }
 
-/// Checks that a refusal is a client error with bounded texts and valid JSON.
 pub(crate) fn is_clear(problem: &Problem) {
     assert!((400..500).contains(&problem.status()), "{problem}");
     for sentence in [Some(problem.message()), problem.hint()].into_iter().flatten() {

@@ -20,19 +20,14 @@ use shared::operation::sql::SqlCall;
 use shared::operation::{Operation, RecordOperation, TablePath, parse_head};
 use std::sync::Arc;
 
-/// The result of a request.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
     Refused(Problem),
     /// The request's table does not exist.
     Nowhere,
-    /// The request asks for the table's schema.
     Described,
-    /// The client's own SQL statement, and the statement that would be run for it.
     Own(SqlCall, Statement),
-    /// The outcomes of a batch's operations.
     Together(Vec<Outcome>),
-    /// Statements that Selkie has built.
     Ours(Verb, Vec<Statement>),
 }
 
@@ -41,7 +36,6 @@ pub enum Outcome {
 pub enum Verb {
     Read,
     Insert {
-        /// Number of rows times number of fields.
         cells: usize,
     },
     /// Change or delete one record, or the records that satisfy a condition.
@@ -157,7 +151,6 @@ fn table(path: &TablePath) -> Option<&'static Arc<Table>> {
     catalogue::find(&path.database, &path.table)
 }
 
-/// Returns the value that a cursor stands for: real cursors are signed, so the fuzzer's tokens are values themselves.
 fn last_seen(token: &str) -> Param {
     match (token, token.parse()) {
         ("null", _) => Param::Null,

@@ -10,7 +10,6 @@
 
 use shared::request::RequestHead;
 
-/// A request in the form that both hosts receive.
 #[derive(Debug, Default)]
 pub struct Request<'a> {
     head: RequestHead<'a>,

@@ -138,7 +138,6 @@ fn denies_without_claims(role: &Role) {
     }
 }
 
-/// Returns a JSON text with white space between its tokens.
 fn spaced(text: &str) -> String {
     let mut spaced = String::with_capacity(text.len());
     let (mut in_string, mut escaped) = (false, false);

@@ -10,7 +10,6 @@ const SEEDS: &str = include_str!("../seeds.txt");
 const GOLDEN_DATABASE: &str = "/api/v1/crud/demo/";
 const GOLDEN_TABLE: &str = "posts";
 
-/// Returns all requests in the format of [`crate::request::Request`].
 #[must_use]
 pub fn requests() -> Vec<String> {
     let golden = lines(GOLDEN).filter_map(|line| {
@@ -23,7 +22,6 @@ pub fn requests() -> Vec<String> {
     golden.chain(own).collect()
 }
 
-/// Returns bodies of uploads in the format of [`crate::upload::upload`].
 #[must_use]
 pub fn uploads() -> Vec<Vec<u8>> {
     let bodies = UPLOADS.map(|(way, body)| (way, body.replace('\n', "\r\n")));

@@ -17,7 +17,6 @@ const TABLES: [&str; 5] = ["users", "links", "log", "u", "posts"];
 /// Fields of the joined tables that `posts` doesn't have.
 const JOINED_FIELDS: [&str; 7] = ["name", "boss_id", "note", "post_id", "user_id", "state", "line"];
 
-/// The options of a read, in order.
 #[derive(Debug)]
 pub struct Read {
     options: Vec<(&'static str, Json)>,

@@ -65,7 +65,6 @@ pub fn upload(bytes: &[u8]) {
     }
 }
 
-/// Checks that a valid body is parsed to what was written.
 fn written(body: &Body, is_json: bool, seed: u64) {
     let (kind, text) = if is_json { (None, body.json()) } else { (Some(FORM_TYPE), body.form()) };
     let read = holds(kind, &text, seed);
@@ -96,7 +95,6 @@ fn agrees(body: &[u8], seed: u64) {
     }
 }
 
-/// Parses a body, and checks that pieces don't change the result and memory stays limited.
 fn holds(content_type: Option<&str>, body: &[u8], seed: u64) -> Read {
     let whole = read(content_type, [body]);
     assert_eq!(whole, read(content_type, pieces(body, seed)), "in pieces");
@@ -116,7 +114,6 @@ fn holds(content_type: Option<&str>, body: &[u8], seed: u64) -> Read {
     whole
 }
 
-/// Parses a body that arrives in these pieces.
 fn read<'a>(content_type: Option<&str>, pieces: impl IntoIterator<Item = &'a [u8]>) -> Read {
     let mut parser = Parser::new(content_type, UploadLimits::default())?;
     let (mut files, mut is_open): (Vec<Vec<u8>>, bool) = (Vec::new(), false);
@@ -147,7 +144,6 @@ fn read<'a>(content_type: Option<&str>, pieces: impl IntoIterator<Item = &'a [u8
     Ok((form, files))
 }
 
-/// Returns the peak of memory while a body is parsed.
 fn memory(content_type: Option<&str>, body: &[u8], seed: u64) -> usize {
     MEMORY.reset_peak_usage();
     let before = MEMORY.current_usage();
@@ -161,7 +157,6 @@ fn memory(content_type: Option<&str>, body: &[u8], seed: u64) -> usize {
     MEMORY.peak_usage().saturating_sub(before)
 }
 
-/// Cuts a body into small and large pieces, depending on the seed.
 fn pieces(mut body: &[u8], mut seed: u64) -> impl Iterator<Item = &[u8]> {
     let bits = seed % 17;
     std::iter::from_fn(move || {

@@ -23,7 +23,6 @@ pub(super) struct Inserts;
 
 impl CoalescedStatement for Inserts {
     type Shape = RowShape;
-    /// The values of the row to insert.
     type Item = Vec<Param>;
     type Output = Written;
 

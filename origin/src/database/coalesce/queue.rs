@@ -25,11 +25,9 @@ struct Shapes<S, W> {
 struct Active<W> {
     in_flight: usize,
     waiting: VecDeque<W>,
-    /// The number of consecutive shared statements that were refused.
     refusals: u8,
 }
 
-/// The result of [`Queue::join`]: how the request runs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Joined<A> {
     /// The request runs at once and alone; its statement counts as in flight.
@@ -40,7 +38,6 @@ pub(super) enum Joined<A> {
     Wait(A),
 }
 
-/// How a shared statement ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// The statement answered all requests, or failed for a reason that concerns all of them, or was killed because no

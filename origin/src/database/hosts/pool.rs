@@ -37,8 +37,6 @@ impl HostPools {
         }
     }
 
-    /// Awaits `work`, which uses a connection to the serving host. When that host is left, cancels `work` and fails
-    /// with [`HostLost`](crate::database::error::HostLost).
     pub(in crate::database) async fn on<T>(
         &self,
         work: impl Future<Output = mysql_async::Result<T>>,

@@ -33,7 +33,6 @@ pub(super) enum Lost {
     /// `OFF`).
     NotReady,
     ReadOnly,
-    /// A host of `replica_url` that is neither a cluster node nor a replica whose replication runs.
     NoReplica,
 }
 
@@ -50,7 +49,6 @@ impl Health {
     }
 }
 
-/// The state of a host that answers, for `selkie doctor`.
 #[derive(Clone, Debug)]
 pub struct HostFacts {
     pub is_galera: bool,
@@ -58,7 +56,6 @@ pub struct HostFacts {
     pub cluster_status: String,
     pub binlog_format: String,
     pub is_well: bool,
-    /// The host's health in words, for messages.
     pub state: &'static str,
 }
 

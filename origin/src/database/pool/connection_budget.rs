@@ -20,11 +20,8 @@ pub(crate) const KILLS_MAX_COUNT: usize = 16;
 
 pub(in crate::database) struct ConnectionBudget {
     slots: Arc<Semaphore>,
-    /// Permits for connections that run a KILL.
     pub(in crate::database) kills: Arc<Semaphore>,
-    /// The number of requests that wait for a slot.
     waiting: AtomicUsize,
-    /// The number of waiting requests for which a returned connection has been closed.
     served: AtomicUsize,
     accounts: Weak<RwLock<Accounts>>,
     wait_timeout: Duration,
@@ -36,7 +33,6 @@ pub(in crate::database) struct Slot {
     _permit: OwnedSemaphorePermit,
 }
 
-/// No slot became free within the wait timeout.
 #[derive(Debug, thiserror::Error)]
 #[error("all connections are in use")]
 pub(in crate::database) struct NoSlot;

@@ -22,7 +22,6 @@ const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Lease {
     object: Option<Object<Connector>>,
     stage: Stage,
-    /// The caller's turn, which ends when the connection is back in the pool.
     turn: Option<Guard>,
 }
 
@@ -38,7 +37,6 @@ impl Lease {
         Self { object: Some(object), stage: Stage::Idle, turn: Some(turn) }
     }
 
-    /// Returns the connection.
     pub(in crate::database) fn connection(&mut self) -> Result<&mut Connection, DbError> {
         self.object
             .as_mut()
@@ -179,7 +177,6 @@ impl Lease {
         error
     }
 
-    /// Calls [`Lease::failed`], then [`Lease::reset_if_dirty`].
     pub(in crate::database) async fn failed_and_reset(&mut self, error: DbError) -> DbError {
         let error = self.failed(error);
         self.reset_if_dirty().await;

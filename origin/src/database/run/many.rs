@@ -19,18 +19,15 @@ use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A read of many records, ready to run.
 #[derive(Debug)]
 pub struct Reading {
     pub statement: Statement,
-    /// The names and kinds of the statement's columns.
     pub layout: Arc<Layout>,
     pub format: Format,
     /// The maximum number of rows to return; `None` without a limit, and for a limit of 0.
     pub limit: Option<RowLimit>,
     /// Set if the response has the total count.
     pub counting: Option<Counting>,
-    /// The reads of related records.
     pub includes: Vec<Included>,
     /// The means to lease a second connection; must be set before the read runs if
     /// [`Reading::may_need_second_connection`].
@@ -46,7 +43,6 @@ impl Reading {
     }
 }
 
-/// The maximum number of rows of a list: its statement reads up to one row more.
 #[derive(Debug)]
 pub struct RowLimit {
     pub rows: u64,
@@ -61,9 +57,7 @@ pub struct RowLimit {
 
 #[derive(Debug)]
 pub struct NextPage {
-    /// The indexes, in a row, of the values by which the rows are sorted.
     pub cells: Vec<usize>,
-    /// Creates the cursor of the next page.
     pub cursors: ReadCursors,
 }
 

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 /// Maximum number of recorded steps of a request. Further steps prolong the last one.
 pub const STEPS_MAX_COUNT: usize = 32;
 
-/// A part of a request's work, for the trace.
 #[derive(Debug)]
 pub struct Step {
     pub kind: StepKind,
@@ -47,7 +46,6 @@ struct Steps {
 }
 
 impl Progress {
-    /// Creates the progress of a request whose steps are recorded.
     pub fn recorded() -> Self {
         Self { steps: Some(Mutex::default()), ..Self::default() }
     }
@@ -84,7 +82,6 @@ impl Progress {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Returns the time spent waiting for MariaDB so far, in microseconds.
     pub fn db_micros(&self) -> u64 {
         self.db_micros.load(Ordering::Relaxed)
     }

@@ -6,7 +6,6 @@ use crate::query::sql::Returned;
 use mysql_async::{Column, Row, Value};
 use shared::envelope::write_object;
 
-/// A decoder for the records in the rows of one statement.
 pub(super) struct Records {
     returned: Returned,
     decoders: Vec<Decoder>,

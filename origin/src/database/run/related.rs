@@ -242,7 +242,6 @@ pub(in crate::database) struct CellWriter<'a> {
 }
 
 impl CellWriter<'_> {
-    /// Writes the cell with index `cell` of a row that has `count` cells. `at` is the row's index in `members`.
     pub(in crate::database) fn write(
         &self,
         (row, at): (&Row, usize),

@@ -26,7 +26,6 @@ pub struct SecondConnection {
     pub pools: Arc<Pools>,
     pub project: ProjectName,
     pub access: Access,
-    /// The id of the caller.
     pub caller: Uuid,
     /// A permit that limits how many requests wait for a second connection while holding a first: otherwise such
     /// requests could hold the whole pool and wait for each other.
@@ -46,11 +45,9 @@ pub(super) struct RelatedReads {
     pub(super) includes: Vec<Included>,
     pub(super) second_connection: Option<SecondConnection>,
     pub(super) effect: SessionEffect,
-    /// The time limit for the related records of one batch.
     pub(super) limit: Duration,
 }
 
-/// Encodes rows, and keeps the last row for the cursor of the next page.
 #[derive(Debug)]
 pub(super) struct RowWriter<'a> {
     pub(super) encoder: Encoder,
@@ -77,7 +74,6 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Returns the number of rows added so far.
     pub(super) fn count(&self) -> u64 {
         self.encoder.rows() + self.batch.len() as u64
     }

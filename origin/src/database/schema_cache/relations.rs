@@ -25,7 +25,6 @@ pub enum SchemaAge {
     Fresh,
 }
 
-/// The foreign keys of a database, and when they were read.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     relations: Arc<Relations>,

@@ -15,7 +15,6 @@ use std::time::Instant;
 /// The approximate memory of a cached database without its tables.
 const ENTRY_BYTES: u64 = 256;
 
-/// The tables of a database, and when they were read.
 #[derive(Clone, Debug)]
 pub(super) struct DatabaseEntry {
     tables: Arc<[Arc<Table>]>,

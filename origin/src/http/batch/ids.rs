@@ -37,7 +37,6 @@ impl Ids {
         }
     }
 
-    /// Returns the JSON text of the id that `reference` refers to.
     pub(super) fn get(&self, reference: Reference) -> Result<String, Problem> {
         let id = match (self.0.get(&reference.operation), reference.row) {
             (Some(Given::One(id)), None) => Some(id),

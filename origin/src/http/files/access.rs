@@ -13,12 +13,13 @@ use shared::operation::media::MediaId;
 /// The reason why a request may read a media file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
-    /// The file is public.
     Public,
     /// The request has an API key or user token of the file's project that may read media.
     Key,
     /// The URL has a valid signature, which expires in `seconds_left` seconds.
-    Signature { seconds_left: u64 },
+    Signature {
+        seconds_left: u64,
+    },
 }
 
 pub(super) struct Credentials<'a> {

@@ -25,12 +25,10 @@ pub(super) enum Disposition {
 }
 
 impl Disposition {
-    /// Returns `Inline` for media types that are safe to show in a browser.
     pub(super) fn of(mime: &str) -> Self {
         if may_be_shown(mime) { Self::Inline } else { Self::Attachment }
     }
 
-    /// Returns the value of `Content-Disposition` for a file with this name.
     pub(super) fn header(self, name: &str) -> String {
         let kind = match self {
             Self::Inline => "inline",

@@ -8,7 +8,6 @@ use url::form_urlencoded;
 pub(super) struct Query {
     /// The original file, or its thumbnail with the parameter `thumbnail=true`.
     pub(super) rendition: Rendition,
-    /// The parameter `v`: the version of the file's content for which the URL was made.
     pub(super) version: Option<String>,
     /// The parameter `download`: whether a browser saves the file, and under which name.
     pub(super) saving: Saving,
@@ -16,7 +15,6 @@ pub(super) struct Query {
     pub(super) signature: Option<(u64, String)>,
 }
 
-/// Whether a browser saves the file, and under which name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Saving {
     /// The parameter `download` is absent or false: the file's media type decides.

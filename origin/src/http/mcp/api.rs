@@ -47,7 +47,6 @@ pub(super) struct ApiRequest {
 }
 
 impl ApiRequest {
-    /// Returns the number of records that the request of a list skips.
     pub(super) fn offset(&self) -> u64 {
         let number = |name: &str| self.body.as_ref()?.get(name)?.as_u64();
         let before =
@@ -60,7 +59,6 @@ impl ApiRequest {
     }
 }
 
-/// The answer to an API request, a JSON envelope.
 pub(super) struct ApiAnswer {
     pub(super) status: StatusCode,
     /// The body, or its first [`ANSWER_MAX_BYTES`].
@@ -68,14 +66,12 @@ pub(super) struct ApiAnswer {
     pub(super) extent: Extent,
 }
 
-/// How much of an answer's body was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,
     Beginning,
 }
 
-/// Runs the API requests of one MCP request, with the credentials of its caller. Clones share the state.
 #[derive(Clone)]
 pub(super) struct Agent(Arc<Inner>);
 
@@ -122,7 +118,6 @@ impl Agent {
         cache_purge::joined(&purges)
     }
 
-    /// Runs an API request and reads its answer up to [`ANSWER_MAX_BYTES`].
     pub(super) async fn call(&self, request: ApiRequest) -> Result<ApiAnswer, Problem> {
         let stopped = || Problem::new(ErrorCode::InvalidRequest, "The client disconnected.");
         self.0.stop.run_until_cancelled(self.run(request)).await.unwrap_or_else(|| Err(stopped()))

@@ -144,11 +144,9 @@ fn upload(mut given: Arguments) -> Result<ApiRequest, Problem> {
     Ok(post("/api/v1/media".to_owned(), body))
 }
 
-/// The records that a write changes.
 enum Target {
     /// The record with this id, percent-encoded.
     One(String),
-    /// The records that fulfil the conditions.
     Many(Value),
 }
 
@@ -171,7 +169,6 @@ impl Arguments {
         Err(self.fault(&format!("there is no argument {}.", shown(unknown)), hint))
     }
 
-    /// Removes `database` and `table`, and returns the API path of the table.
     fn table(&mut self) -> Result<String, Problem> {
         let (database, table) = (self.required_text("database")?, self.required_text("table")?);
         Ok(path([&*database, &*table]))

@@ -6,8 +6,6 @@ use serde_json::json;
 /// The first bytes of an API answer whose payload is a list.
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":[";
 
-/// Adds to an API answer with a list and `more` the option `offset` of the rest. `offset` is that of the answer itself.
-/// Returns any other answer unchanged.
 pub(super) fn continued(mut answer: String, offset: u64) -> String {
     const MORE: &str = ",\"more\":true}";
     if let (Some(list), true) = (answer.as_bytes().strip_prefix(PREFIX), answer.ends_with(MORE)) {
@@ -72,7 +70,6 @@ fn last_whole(list: &[u8]) -> (usize, usize) {
 enum Text {
     Outside,
     Inside,
-    /// After a backslash in a string.
     Escaped,
 }
 

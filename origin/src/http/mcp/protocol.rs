@@ -23,7 +23,6 @@ pub(super) struct Reply {
     pub(super) body: Bytes,
 }
 
-/// Passes one JSON-RPC message to `rmcp`, and returns the answer to it.
 pub(super) async fn exchange(agent: &Agent, headers: &HeaderMap, message: Bytes) -> Reply {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)

@@ -33,7 +33,6 @@ impl<'a> Brief<'a> {
     }
 }
 
-/// The JSON of an uploaded file, in the response to uploads of `shared::upload::Shape::Typed`.
 #[derive(Serialize)]
 pub(super) struct Urls {
     media_url: String,

@@ -13,7 +13,6 @@ use crate::http::body::BodyReader;
 use crate::media::rights;
 use crate::media::store::{Staged, Staging, Store};
 
-/// A completely received upload: its form, and the staged files in the order of the form's items.
 pub(super) struct Received {
     pub(super) form: UploadForm,
     pub(super) files: Vec<Staged>,

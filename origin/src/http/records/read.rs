@@ -130,8 +130,6 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    /// Returns a response with the SQL text of `statement`, and MariaDB's execution plan for it. `explain` is the
-    /// EXPLAIN statement.
     pub(super) async fn explain(
         &self,
         statement: Statement,
@@ -177,7 +175,6 @@ pub(in crate::http) fn not_found() -> Problem {
     Problem::new(ErrorCode::RecordNotFound, "There is no record with this id.")
 }
 
-/// Returns the problem for a read of one record whose joins give several rows.
 pub(in crate::http) fn several() -> Problem {
     Problem::new(
         ErrorCode::InvalidQueryOption,

@@ -14,7 +14,6 @@ struct Search {
     code: ErrorCode,
     /// The query option or condition with the search, as the beginning of an error message.
     name: String,
-    /// The searched fields, separated by commas.
     fields: String,
     mode: MatchMode,
 }
@@ -91,7 +90,6 @@ fn matching(target: &Target) -> Option<&Condition> {
     }
 }
 
-/// Appends the full-text searches in a condition to `found`.
 fn collect(condition: &Condition, found: &mut Vec<Search>) {
     match condition {
         Condition::Test(field, Test::Match(mode, _)) => found.push(Search {

@@ -138,8 +138,6 @@ impl Writer<'_, '_> {
         })
     }
 
-    /// Runs the statements of an insert, and returns the JSON payload of the response, and the keys of the records. A
-    /// dry run ([`InsertAnswer::Count`]) undoes the insert.
     pub(in crate::http) async fn insert(
         &mut self,
         statements: Vec<Statement>,

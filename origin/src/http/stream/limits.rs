@@ -13,10 +13,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(in crate::http) struct StreamLimits {
-    /// The maximum time to wait for the client to read.
     pub(super) write_timeout: Duration,
     pub(super) over: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// The project's stream slot, released when the stream is dropped.
     pub(super) _slot: Option<Guard>,
     pub(super) request_id: RequestId,
 }

@@ -25,7 +25,6 @@ pub(super) struct Outcome {
 
 pub(super) struct Arrival {
     pub(super) outcome: Result<Outcome, Problem>,
-    /// The unread rest of the request's body.
     pub(super) body: Body,
 }
 

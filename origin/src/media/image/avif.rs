@@ -79,7 +79,6 @@ impl BoxHead {
 /// A list of boxes, each with its four-letter type and its content.
 type Boxes<'c> = Vec<([u8; 4], &'c [u8])>;
 
-/// Parses the boxes in the content of another box.
 fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     let (mut rest, mut found) = (content, Vec::new());
     while !rest.is_empty() && found.len() < BOXES_MAX_COUNT {

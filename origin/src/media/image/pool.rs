@@ -21,7 +21,6 @@ use tokio::time::timeout;
 /// The nice value of decoder threads: their priority is below that of the threads that serve requests.
 const NICE: i32 = 10;
 
-/// The number of threads, the queue lengths and the timeouts of a [`MediaPool`].
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSize {
     pub threads: usize,
@@ -147,7 +146,6 @@ fn work(queue: &Queue, budget: &Budget) {
     }
 }
 
-/// A queue of jobs: first in, first out within a project, round robin between projects.
 #[derive(Default)]
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
@@ -197,12 +195,10 @@ impl Queue {
         }
     }
 
-    /// Records that a job returned by [`Queue::next`] has ended.
     fn ended(&self) {
         unpoisoned(self.waiting.lock()).running -= 1;
     }
 
-    /// Returns the number of jobs that wait, and of those that run.
     fn load(&self) -> (usize, usize) {
         let waiting = unpoisoned(self.waiting.lock());
         (waiting.projects.iter().map(|(_, jobs)| jobs.len()).sum(), waiting.running)

@@ -28,7 +28,6 @@ enum Sums {
     /// No sums, since the factor is 1.
     None,
     Plain(Vec<u16>),
-    /// The sums of opacity, and of colours multiplied by opacity.
     Weighted(Vec<u32>),
 }
 

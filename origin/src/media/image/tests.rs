@@ -26,7 +26,6 @@ fn examined_as(bytes: &[u8], format: ImageFormat) -> Result<Picture, ImageFault>
     examine(file.path(), format, &Limits::default())
 }
 
-/// Decodes the thumbnail of `picture`.
 fn shown(picture: &Picture) -> image::RgbaImage {
     let thumbnail = picture.thumbnail.as_ref().expect("a thumbnail");
     let image = match thumbnail.mime {

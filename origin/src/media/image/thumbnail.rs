@@ -10,7 +10,6 @@ use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer
 /// The quality of JPEG and WebP thumbnails, from 0 to 100. 80 is also the default of sharp and imgproxy.
 const QUALITY: u8 = 80;
 
-/// An encoded thumbnail. Width and height are in pixels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thumbnail {
     pub bytes: Vec<u8>,
@@ -20,7 +19,6 @@ pub struct Thumbnail {
     pub height: u32,
 }
 
-/// Makes a thumbnail: resizes `raster` to the size `to`, converts it to sRGB, then applies the orientation.
 pub(super) fn make(raster: Raster, to: Size) -> Result<Thumbnail, ImageFault> {
     let (icc, layout, orientation) = (raster.icc.clone(), raster.layout, raster.orientation);
     let pixels = resize(raster, to)?;

@@ -18,10 +18,8 @@ const JPEG_COPIES: u64 = 6;
 
 type Reader = Decoder<BufReader<File>>;
 
-/// The samples of a pixel in the file, and the layout to which they are converted.
 struct Samples {
     colours: ColorType,
-    /// Whether colours are premultiplied with opacity.
     multiplied: bool,
     layout: Layout,
 }
@@ -126,7 +124,6 @@ fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u
         .saturating_add(shrink::memory_bytes(size)))
 }
 
-/// Checks that all strips and tiles lie within the file, and fails with [`ImageFault::Cut`] otherwise.
 fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault> {
     for (offsets, lengths) in [(Tag::StripOffsets, Tag::StripByteCounts), (Tag::TileOffsets, Tag::TileByteCounts)] {
         let offsets = decoder.find_tag_unsigned_vec::<u64>(offsets)?;

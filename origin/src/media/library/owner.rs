@@ -24,7 +24,6 @@ impl Library {
         })
     }
 
-    /// Writes the owner mark of this installation to the store, replacing any other mark.
     pub async fn take_over_store(&self) -> Result<(), SweepError> {
         let own = self.table.installation().await?;
         Ok(self.store.take_over(format!("{own}\n")).await?)

@@ -54,7 +54,6 @@ impl Publication {
         self.files.iter().map(|file| &file.name)
     }
 
-    /// Splits the publication into objects, with newly generated keys, and rows that refer to these keys.
     pub(super) fn into_parts(self) -> Parts {
         let (mut items, mut objects) = (Vec::new(), Vec::new());
         for file in self.files {

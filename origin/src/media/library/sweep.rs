@@ -33,10 +33,8 @@ const ORPHANS_ALWAYS_PLAUSIBLE: u64 = 100;
 /// [`Library::sweep`] does not list the store, and leaves `orphans`, `strangers` and `objects` 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Objects in the store that were due for deletion according to the ledger.
     pub due: u64,
     pub staged: u64,
-    /// Orphans: objects older than [`SweepTerms::grace`] whose key is neither in a row nor in the ledger.
     pub orphans: u64,
     /// Files in the store's folder `objects` whose path is not that of an object. Sweeps never delete such files.
     pub strangers: u64,
@@ -61,7 +59,6 @@ pub enum SweepError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Table(#[from] TableError),
-    /// The store's owner mark names another installation. Nothing was deleted.
     #[error("the media store is marked as another installation's")]
     Another,
     /// The store has objects but no owner mark. Nothing was deleted.

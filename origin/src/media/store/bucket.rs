@@ -41,7 +41,6 @@ const PARTS_AT_ONCE: usize = 8;
 /// The maximum number of concurrent HEAD requests of one call of [`Bucket::existing`].
 const HEADS_AT_ONCE: usize = 8;
 
-/// Timeouts of requests to the service, and the limits of retries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     pub(super) connect: Duration,
@@ -300,7 +299,6 @@ impl Bucket {
         }
     }
 
-    /// Writes the file `name` beside the objects, replacing an existing one.
     pub(super) async fn put_named(&self, name: &str, text: String) -> Result<(), StoreError> {
         let put = self.service.put(&self.named_path(name), text.into()).await;
         put.map(drop).map_err(|error| self.store_error(&error))

@@ -91,7 +91,6 @@ impl Directory {
         Ok(existing)
     }
 
-    /// Returns the path of the file `name` in the store's root directory, outside of the folder `objects`.
     pub(super) fn named(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }

@@ -37,7 +37,6 @@ impl StoreError {
         Self::Other(what.into())
     }
 
-    /// Converts an error of opening a file. A missing file becomes [`StoreError::NotFound`].
     pub(super) fn of_object(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::NotFound => Self::NotFound,
@@ -102,7 +101,6 @@ impl From<tokio::task::JoinError> for StoreError {
     }
 }
 
-/// Returns the messages of an error and of its causes in one line, separated by colons.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();
     let mut link = error.source();

@@ -14,14 +14,11 @@ use super::process_folder::ProcessFolder;
 use super::staging::{HEAD_BYTES, PIECE_BYTES};
 use crate::files::remove_file;
 
-/// When a staged file is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lifetime {
-    /// The file is deleted when the [`StagedFile`] is dropped.
     Owner,
     /// The file is not deleted when the [`StagedFile`] is dropped, since an upload may be resumed from it.
     Kept,
-    /// The file was renamed to its object's path, so there is nothing to delete.
     Gone,
 }
 
@@ -50,7 +47,6 @@ enum State {
 }
 
 impl StagedFile {
-    /// Returns a file with a unique name in `folder`. The first write creates the file on the disk.
     pub(super) fn new_in(folder: Arc<ProcessFolder>) -> Self {
         let path = folder.path().join(Uuid::now_v7().to_string());
         Self::new(path, Lifetime::Owner, Some(folder))

@@ -8,7 +8,6 @@ use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// The locked file of a resumable upload. Dropping this value releases the lock.
 #[derive(Debug)]
 pub struct Held {
     _file: File,

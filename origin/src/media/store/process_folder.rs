@@ -19,7 +19,6 @@ const LOCK: &str = "lock";
 /// abandoned.
 const TRIES_MAX_COUNT: usize = 10;
 
-/// The folder in which this process stages files. Dropping this value deletes the folder with its files.
 #[derive(Debug)]
 pub(super) struct ProcessFolder {
     path: PathBuf,

@@ -26,9 +26,7 @@ pub const HEAD_BYTES: usize = 4 * 1024;
 #[derive(Debug)]
 pub struct Staging {
     job: Job,
-    /// The piece that is being filled.
     buffer: Vec<u8>,
-    /// The buffer of the previous piece, to be reused.
     spare: Vec<u8>,
     size: u64,
     head: Vec<u8>,
@@ -37,7 +35,6 @@ pub struct Staging {
 #[derive(Debug)]
 enum Job {
     Idle(Box<StagedFile>),
-    /// A blocking thread is writing the previous piece.
     Running(JoinHandle<Done>),
     /// A piece could not be written to the disk. All further writes fail.
     Failed,
@@ -262,7 +259,6 @@ impl StagingFolder {
         self.path.join(KEPT)
     }
 
-    /// Returns a new staged file, which is created on the disk when its first piece is written.
     pub(super) fn new_file(&self) -> StagedFile {
         StagedFile::new_in(Arc::clone(&self.own))
     }

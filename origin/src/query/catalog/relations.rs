@@ -6,14 +6,12 @@ use shared::ident::{FieldName, TableName, shown};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A foreign key of a table, to a table of the same database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignKey {
     pub name: String,
     pub table: TableName,
     pub columns: Vec<FieldName>,
     pub target: TableName,
-    /// The referenced columns, in the order of `columns`.
     pub target_columns: Vec<FieldName>,
 }
 
@@ -25,15 +23,12 @@ pub struct Relations {
 /// A relation of a table to another one, or to itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation {
-    /// The default name of the related records in the response.
     pub name: String,
     /// The name of the relation in messages and descriptions: `name`, or one of the aliases if another relation of the
     /// table has the same `name`.
     pub spelling: String,
     pub kind: RelationKind,
-    /// The table of the related records.
     pub table: TableName,
-    /// The columns of the table that has the relation.
     pub columns: Vec<FieldName>,
     /// The columns that must equal `columns`, in the same order: of the link table if there is one, else of the related
     /// table.
@@ -57,9 +52,7 @@ pub enum RelationKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     pub table: TableName,
-    /// The link table's columns that refer to the related table.
     pub columns: Vec<FieldName>,
-    /// The related table's columns with the same values.
     pub matches: Vec<FieldName>,
 }
 
@@ -127,7 +120,6 @@ fn far_keys<'a>(
     keys.iter().filter(is_link)
 }
 
-/// Finds a relation by its name. Tries the spellings first, then the default names, then the aliases.
 pub fn find<'a>(
     relations: &'a [Arc<Relation>],
     table: &TableName,
@@ -188,7 +180,6 @@ fn to_one(key: &ForeignKey) -> Relation {
     }
 }
 
-/// Returns `table.column` for a key of one column, otherwise `table.constraint`.
 fn qualified(key: &ForeignKey) -> String {
     match key.columns.as_slice() {
         [column] => format!("{}.{column}", key.table),

@@ -178,7 +178,6 @@ impl TableInterface {
         format!("{}.{}", self.database(), self.name())
     }
 
-    /// Returns the name of the table's schema in the document. The names of the table's other schemas begin with it.
     fn component(&self) -> String {
         format!("{}.{}", identifier::component(self.database()), identifier::component(self.name()))
     }

@@ -23,7 +23,6 @@ export interface GeoJson {
 
 ";
 
-/// Returns the text of a module that exports the interface `Database`.
 pub fn types(interface: &Interface) -> String {
     let mut out = String::from(HEAD);
     out.push_str("export interface Database {\n");

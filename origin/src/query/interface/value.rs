@@ -30,7 +30,6 @@ pub(super) enum ValueType<'a> {
     },
     Enum(&'a [String]),
     Set(&'a [String]),
-    /// A string: the regular expression that values in responses match, and an example.
     Formed(&'static str, &'static str),
     /// A date and time with `digits` fractional digits of the second.
     DateTime {
@@ -76,7 +75,6 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// Returns the JSON schema of the column's values in responses.
     pub(super) fn answered(self) -> Value {
         match self {
             Self::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
@@ -107,7 +105,6 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// Returns the JSON schema of the values that a write takes.
     pub(super) fn accepted(self) -> Value {
         let integer = |min: i64, max: u64| {
             json!({"anyOf": [

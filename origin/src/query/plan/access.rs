@@ -27,25 +27,20 @@ const BOUND_MAX_COUNT: usize = 16;
 /// What a caller may do in its project.
 #[derive(Clone, Debug)]
 pub enum Rights {
-    /// Everything.
     Full,
     /// Every read. Writes of such a caller are refused by [`shared::policy::permit`], not by [`TableAccess`].
     Read,
-    /// What a role allows.
     Role(Arc<CallerRole>),
 }
 
-/// A role of a project. All callers with the role share this value.
 #[derive(Debug)]
 pub struct ProjectRole {
     name: RoleName,
     role: Role,
-    /// The role's number in `views`.
     number: u64,
     views: Arc<Views>,
 }
 
-/// A role with the claims of one caller.
 #[derive(Debug)]
 pub struct CallerRole {
     role: Arc<ProjectRole>,
@@ -53,7 +48,6 @@ pub struct CallerRole {
     bound: Mutex<Vec<Bound>>,
 }
 
-/// The cached access to a table.
 #[derive(Debug)]
 struct Bound {
     /// The description of the whole table, and as the role sees it. Other caches limit the memory of both.
@@ -176,7 +170,6 @@ fn no_table(database: &str, table: &str) -> Problem {
 }
 
 impl Rights {
-    /// Returns the access to a table.
     pub fn of(&self, table: &Arc<Table>) -> Result<TableAccess, Problem> {
         match self {
             Self::Full | Self::Read => Ok(TableAccess { table: Arc::clone(table), limits: None }),
@@ -292,7 +285,6 @@ impl TableAccess {
         }
     }
 
-    /// Returns the scope in which a condition on this table alone is resolved.
     pub fn scope(&self) -> Scope<'_> {
         Scope::of(self)
     }
@@ -317,12 +309,10 @@ impl TableAccess {
         limits.delete.clone().ok_or_else(|| self.forbids("delete records of"))
     }
 
-    /// Returns the rules for inserts.
     pub(super) fn inserting(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.insert.as_ref(), "insert records into")
     }
 
-    /// Returns the rules for updates.
     pub(super) fn updating(&self) -> Result<Writing<'_>, Problem> {
         self.writing(|limits| limits.update.as_ref(), "update records of")
     }
@@ -352,7 +342,6 @@ pub(super) struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
-    /// Returns the index of the column that a field names.
     pub(super) fn column(&self, name: &FieldName) -> Result<usize, Problem> {
         let table = &self.access.table;
         let hidden = table.find_hidden(name).filter(|at| self.may_give(*at));
@@ -371,7 +360,6 @@ impl<'a> Writing<'a> {
         self.limits.is_none_or(|limits| limits.may_give[at])
     }
 
-    /// Returns the columns that the role sets, with their values.
     pub(super) fn set(&self) -> &'a [(usize, Operand)] {
         self.limits.and_then(|limits| limits.set.as_deref()).unwrap_or_default()
     }

@@ -27,14 +27,10 @@ use std::str::FromStr;
 use temporal::TimeOfDay;
 use uuid::Uuid;
 
-/// What a value is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// The value is stored in the column.
     Store,
-    /// A condition compares the value with the column.
     Filter,
-    /// The value is a part of the `{id}` that addresses a record.
     Key,
 }
 
@@ -47,7 +43,6 @@ impl Purpose {
     }
 }
 
-/// Converts a value to a parameter of the column's type.
 pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Problem> {
     if *value == Value::Null {
         return Ok(plain(Param::Null));

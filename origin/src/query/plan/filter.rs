@@ -68,7 +68,6 @@ fn wrong_parts(id: &RecordId, key: &[usize], table: &Table) -> Problem {
     .with_hint(format!("Give the values of {} separated by commas; a comma in a value is %2C.", names.join(", ")))
 }
 
-/// Resolves a filter's field names to columns, and converts its values to the columns' types.
 pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let all = |conditions: &[Condition]| {
         let (mut faults, mut predicates) = (Faults::default(), Vec::with_capacity(conditions.len()));
@@ -179,7 +178,6 @@ pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
     }
 }
 
-/// Returns the condition that a column equals one of the values. A null among them matches NULL, unlike in SQL's IN.
 pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -> Result<Predicate, Problem> {
     bind::comparable(column, Comparison::Equal)?;
     let operands = values

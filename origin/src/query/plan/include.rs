@@ -25,7 +25,6 @@ const UNION_MAX_VALUES: usize = 16_384;
 #[derive(Clone, Debug)]
 pub struct Included {
     table: RelatedTable,
-    /// The indexes of the relation's key in the rows of the parent records.
     parent_cells: Vec<usize>,
     /// The columns of the related table, or of the link table if there is one, that equal the relation's key, in the
     /// same order.
@@ -36,7 +35,6 @@ pub struct Included {
     includes: Vec<Included>,
 }
 
-/// How one statement reads the related records of several keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
     /// One SELECT with a list of keys, ordered by key for a relation to many records; the last cell of a row is its
@@ -80,7 +78,6 @@ impl Included {
         &self.includes
     }
 
-    /// Returns the maximum number of keys of one statement.
     pub fn keys_max(&self, batch: Batch) -> usize {
         match batch {
             Batch::List => INCLUDE_BATCH_MAX_RECORDS,

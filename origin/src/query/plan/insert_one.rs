@@ -103,7 +103,6 @@ impl RowShape {
         &self.returning
     }
 
-    /// Returns the maximum number of rows in a shared statement.
     pub fn max_rows(&self) -> usize {
         COALESCED_INSERT_MAX_ROWS.min(COALESCED_INSERT_MAX_VALUES / self.cells.len().max(1))
     }

@@ -29,7 +29,6 @@ struct Cell {
     given: bool,
 }
 
-/// A range of cells that form a nested object of the response.
 #[derive(Debug)]
 struct Nest {
     name: String,
@@ -38,7 +37,6 @@ struct Nest {
     end: usize,
 }
 
-/// A member of the response that holds included records.
 #[derive(Debug)]
 struct Member {
     name: String,
@@ -164,7 +162,6 @@ impl Cells {
         Ok(())
     }
 
-    /// Returns the cells outside of nested objects.
     fn flat(&self) -> impl Iterator<Item = &Cell> {
         let nested = |at: usize| self.nests.iter().any(|nest| (nest.first..nest.end).contains(&at));
         self.cells.iter().enumerate().filter_map(move |(at, cell)| (!nested(at)).then_some(cell))
@@ -360,7 +357,6 @@ impl<'a> Builder<'a> {
             .unwrap_or(longer)
     }
 
-    /// Returns the expression of a selected item, and the index of its table.
     fn expression(&self, one: &Selected, home: usize) -> Result<(Expression, usize), Problem> {
         let column_ref = |field: &FieldRef| self.scope.resolve_from(home, field, ErrorCode::InvalidQueryOption);
         Ok(match &one.what {

@@ -17,7 +17,6 @@ use std::sync::Arc;
 /// table.
 #[derive(Clone, Debug)]
 pub struct RelatedTable {
-    /// The relation's name in the request.
     name: Box<str>,
     relation: Arc<Relation>,
     access: TableAccess,
@@ -49,7 +48,6 @@ impl RelatedTable {
         own.chain(self.related.iter().flat_map(Self::accesses)).collect()
     }
 
-    /// Returns the scope of a statement on the related records, in which the table has the name `name`.
     pub fn scope<'a>(&'a self, name: &'a TableName) -> Scope<'a> {
         Scope::related(&self.access, name, self.link.as_ref(), &self.related)
     }
@@ -60,7 +58,6 @@ impl RelatedTable {
         self.relation.matches.iter().map(|name| column(scope, scope.size() - 1, name)).collect()
     }
 
-    /// Returns the relation's columns in the table that has the relation. This table is the root of `scope`.
     pub(super) fn own_columns(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
         self.relation.columns.iter().map(|name| column(scope, 0, name)).collect()
     }
@@ -167,7 +164,6 @@ fn column(scope: &Scope<'_>, source: usize, name: &FieldName) -> Result<ColumnRe
 #[derive(Clone, Debug)]
 pub struct Exists {
     pub(in crate::query) table: RelatedTable,
-    /// The name of the related table in the subquery.
     pub(in crate::query) name: TableName,
     pub(in crate::query) joins: Vec<Join>,
     /// Pairs of a column of the outer statement and one of the subquery, which must be equal.
@@ -212,8 +208,6 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
     })
 }
 
-/// Returns a name for the related table in a subquery. No table of the directly enclosing statement has this name, nor
-/// has the link table.
 fn free_name(scope: &Scope<'_>, table: &RelatedTable) -> Result<TableName, Problem> {
     let link = table.link.iter().map(|link| link.table().name().as_str());
     let taken: Vec<&str> = (0..scope.size()).map(|source| scope.name(source).as_str()).chain(link).collect();

@@ -35,7 +35,6 @@ pub struct Returning {
 pub struct TransactionSteps {
     pub precondition: Option<Precondition>,
     pub max_affected: Option<MaxAffected>,
-    /// Whether the change is rolled back.
     pub is_dry_run: bool,
     pub reread: Option<Reread>,
     pub answer: ChangeAnswer,
@@ -62,7 +61,6 @@ impl MaxAffected {
         Self { records, is_of_answers: true }
     }
 
-    /// Returns the problem of a write that exceeds the maximum.
     pub fn exceeded(self) -> Problem {
         let most = self.records;
         let (message, hint) = match self.is_of_answers {
@@ -84,11 +82,9 @@ impl MaxAffected {
 /// The answer to an update or delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeAnswer {
-    /// The number of affected records.
     Count,
     /// The record, or null.
     Record,
-    /// A list of records.
     Records,
 }
 
@@ -97,7 +93,6 @@ pub enum ChangeAnswer {
 pub struct Precondition {
     /// Reads the record as a read without options does.
     pub read: Select,
-    /// The value of `If-Match`.
     pub tags: Box<str>,
 }
 
@@ -119,7 +114,6 @@ pub struct KeyedReread {
 }
 
 impl Returning {
-    /// Resolves the fields that a write returns.
     pub(super) fn of(selection: &Selection, scope: &Scope<'_>) -> Result<Self, Problem> {
         let (table, rule) = (scope.root(), scope.access(0).reading()?);
         if table.traits().view {

@@ -11,19 +11,16 @@ use shared::operation::read::Join;
 use shared::policy::Action;
 use std::sync::Arc;
 
-/// The root table of a statement, and the joined tables in order.
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     root: &'a TableAccess,
     /// The root table's name in the statement; `None` for its own name.
     root_name: Option<&'a TableName>,
     joined: Vec<Joined<'a>>,
-    /// The tables that the request reaches by relations of the root table.
     related: &'a [RelatedTable],
     action: Action,
 }
 
-/// A joined table and its name in the statement.
 #[derive(Clone, Copy, Debug)]
 struct Joined<'a> {
     access: &'a TableAccess,
@@ -49,7 +46,6 @@ impl<'a> Scope<'a> {
         Self { root, root_name, joined, related, action: Action::Read }
     }
 
-    /// Sets the tables that the request reaches by relations of the root table.
     pub fn with_related(self, related: &'a [RelatedTable]) -> Self {
         Self { related, ..self }
     }
@@ -111,7 +107,6 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns the caller's access to a table, by the table's index.
     pub(super) fn access(&self, source: usize) -> &'a TableAccess {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
             Some(joined) => joined.access,

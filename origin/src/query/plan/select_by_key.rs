@@ -21,7 +21,6 @@ pub struct SelectByKey {
 /// statement.
 #[derive(Debug)]
 pub struct KeyShape {
-    /// The access to the table. Shapes compare the table by address: a reloaded description makes another shape.
     access: TableAccess,
     key_column: usize,
     /// The indexes of the columns to read; `None` for all visible columns.
@@ -91,7 +90,6 @@ impl KeyShape {
         self.access.table()
     }
 
-    /// Returns the scope in which the condition of the caller's role is rendered.
     pub fn scope(&self) -> Scope<'_> {
         Scope::of(&self.access)
     }

@@ -63,7 +63,6 @@ impl Claims {
     }
 }
 
-/// A JSON text in which `{"claim": "name"}` stands for a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     text: Box<str>,

@@ -15,7 +15,6 @@ use std::time::Duration;
 /// Maximum folders in a role's rule for reading files. A list of files has two conditions for each.
 const MEDIA_FOLDERS_MAX_COUNT: usize = 16;
 
-/// A fault of a role file: the place in the file and what is wrong there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {fault}")]
 pub struct RoleFault {
@@ -28,7 +27,6 @@ fn fault<T>(place: &str, fault: impl Into<String>) -> Result<T, RoleFault> {
 }
 
 impl Role {
-    /// Parses a role file.
     pub fn parse(text: &str) -> Result<Self, RoleFault> {
         const WHOLE: &str = "the role";
         if text.len() > ROLE_MAX_BYTES {
@@ -252,7 +250,6 @@ fn media_reading(value: &Value) -> Result<MediaReading, RoleFault> {
     Ok(MediaReading::Some { own, folders })
 }
 
-/// Parses a folder in which `{name}` stands for a claim.
 fn folder<'a>(place: &str, value: &'a Value) -> Result<&'a str, RoleFault> {
     let folder = words(place, value)?;
     if folder.matches('{').count() != folder.matches('}').count() {

@@ -7,7 +7,6 @@ use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, Operand, Param};
 
-/// Collects the text and the bound values of one SQL statement.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     text: String,
@@ -48,7 +47,6 @@ impl Builder {
         self
     }
 
-    /// Appends a table's quoted name, qualified by its database.
     pub(super) fn table(&mut self, table: &Table) -> &mut Self {
         self.ident(table.database().as_str()).syntax(".").ident(table.name().as_str())
     }
@@ -65,12 +63,10 @@ impl Builder {
         }
     }
 
-    /// Appends a column, qualified by the name that its table has in the statement.
     pub(super) fn qualified(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
         self.ident(scope.name(column.source).as_str()).syntax(".").ident(scope.column(column).name.as_str())
     }
 
-    /// Appends constant text, then a number.
     pub(super) fn numbered(&mut self, before: &'static str, number: usize) -> &mut Self {
         self.text.push_str(before);
         self.text.push_str(&number.to_string());
@@ -116,7 +112,6 @@ impl Builder {
         self
     }
 
-    /// Appends a `?` and binds a value to it.
     pub(super) fn param(&mut self, param: Param) -> &mut Self {
         self.params.push(param);
         self.syntax("?")
@@ -137,7 +132,6 @@ impl Builder {
         }
     }
 
-    /// Binds a value to the next `?` in the text of [`Builder::verbatim`].
     pub(super) fn bind(&mut self, param: Param) {
         self.params.push(param);
     }
@@ -176,17 +170,14 @@ impl Builder {
         self.duplicates = duplicates;
     }
 
-    /// Sets how the statement reports records that break a rule of the caller's role.
     pub(super) fn verdict(&mut self, verdict: Verdict) {
         self.verdict = verdict;
     }
 
-    /// Sets the columns of the written records in the rows of the statement.
     pub(super) fn returned(&mut self, returned: Returned) {
         self.returned = Some(returned);
     }
 
-    /// Sets the index of the statement's first row in the request's list of rows.
     pub(super) fn first_row(&mut self, row: usize) {
         self.first_row = Some(row);
     }

@@ -71,7 +71,6 @@ pub fn create_table(table: &TableName, columns: &[(FieldName, ColumnType)], key:
     text + ") ENGINE=InnoDB"
 }
 
-/// The primary key of a new table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewKey {
     /// The file's column `id`, in upper or lower case.

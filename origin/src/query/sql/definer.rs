@@ -44,7 +44,6 @@ fn find(text: &[u8]) -> Option<(String, Range<usize>)> {
     None
 }
 
-/// Reads words and names, also in executable comments.
 pub(super) struct Reader<'a> {
     text: &'a [u8],
     at: usize,
@@ -59,7 +58,6 @@ impl<'a> Reader<'a> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Skips whitespace, comments, and the signs and versions around the content of executable comments.
     fn skip_blank(&mut self) {
         loop {
             let rest = self.rest();

@@ -16,7 +16,6 @@ use super::tokens::{Token, Tokens};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
-    /// The names of the databases that the statement drops, [`folded`].
     names: BTreeSet<String>,
     /// Whether the statement may drop a database that is not in `names`.
     unnamed: bool,
@@ -55,7 +54,6 @@ pub fn databases(text: &str, params: &[Value]) -> Option<Dropped> {
     (!dropped.is_empty()).then_some(dropped)
 }
 
-/// Finds the databases whose names follow the keywords that drop a database.
 fn named(tokens: &[Token<'_>]) -> Dropped {
     let mut dropped = Dropped::default();
     // No statement that drops a database has other characters between its keywords and the name.
@@ -84,7 +82,6 @@ fn named(tokens: &[Token<'_>]) -> Dropped {
 enum Prepared<'a> {
     /// One string literal, without its quotes.
     Literal(&'a str),
-    /// A parameter of the caller's statement.
     Parameter,
     /// Anything else, such as a variable or an expression, which may hold any statement.
     Unseen,

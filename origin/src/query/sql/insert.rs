@@ -66,7 +66,6 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
     statements
 }
 
-/// The columns and the conflict handling that all statements of one insert have in common.
 struct Shape {
     columns: Vec<usize>,
     /// Whether the body is a list of rows: `batchData`, CSV or lines of JSON.

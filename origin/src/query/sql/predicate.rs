@@ -8,7 +8,6 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Form, LikePattern, Operand, Predicate};
 use shared::operation::filter::Comparison;
 
-/// Appends ` WHERE ` and the condition.
 pub(super) fn filter(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
     sql.syntax(" WHERE ");
     write(sql, scope, predicate);

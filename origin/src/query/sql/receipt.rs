@@ -75,7 +75,6 @@ pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Stateme
     sql.finish()
 }
 
-/// Renders the UPDATE that stores the response in the receipt.
 pub fn keep(database: &DatabaseName, idempotent: &IdempotentRequest, answer: &[u8]) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("UPDATE ")
@@ -86,7 +85,6 @@ pub fn keep(database: &DatabaseName, idempotent: &IdempotentRequest, answer: &[u
     sql.finish()
 }
 
-/// Renders the SELECT of the databases in which the account sees a table of receipts.
 pub fn databases() -> Statement {
     let mut sql = Builder::new();
     sql.syntax(

@@ -17,12 +17,9 @@ pub struct ScriptStatement {
     pub text: Vec<u8>,
 }
 
-/// How the session's SQL mode changes quotes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quoting {
-    /// `ANSI_QUOTES`: `"` quotes names, in which `\` means itself.
     pub ansi: bool,
-    /// `NO_BACKSLASH_ESCAPES`
     pub no_escapes: bool,
 }
 
@@ -40,7 +37,6 @@ pub struct Script {
     buffer: Vec<u8>,
     /// Number of bytes of `buffer` that were read.
     at: usize,
-    /// Where the statement begins in `buffer`.
     code_at: Option<usize>,
     /// The line of the first byte in `buffer`.
     line: usize,
@@ -73,7 +69,6 @@ impl Script {
         self.buffer.len()
     }
 
-    /// Returns the line at which the incomplete statement begins.
     pub fn waiting_line(&self) -> usize {
         self.line + newlines(&self.buffer[..self.code_at.unwrap_or(0)])
     }
@@ -168,7 +163,6 @@ impl Script {
         }
     }
 
-    /// Takes the statement that ends here, and skips its delimiter.
     fn take(&mut self, delimiter: usize) -> ScriptStatement {
         let start = self.code_at.take().unwrap_or(0);
         let line = self.waiting_line() + newlines(&self.buffer[..start]);
@@ -195,9 +189,7 @@ fn is_delimiter_command(rest: &[u8]) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUse {
     None,
-    /// `USE`
     Chooses(String),
-    /// `CREATE DATABASE`, `ALTER DATABASE`
     Changes,
     Drops,
     /// Sets what only an administrator may set, as dumps for replicas do.

@@ -114,7 +114,6 @@ fn descending(sql: &mut Builder, direction: Direction) {
     }
 }
 
-/// How a step of ORDER BY is rendered.
 enum Step {
     /// The position of a cell in the select list, from 1.
     Cell(usize),

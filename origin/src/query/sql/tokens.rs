@@ -4,13 +4,11 @@
 pub(super) enum Token<'a> {
     /// An unquoted word or number.
     Word(&'a str),
-    /// An unquoted word directly followed by a `(`, which is a separate token.
     Called(&'a str),
     /// A name in backticks, without the backticks.
     Quoted(&'a str),
     /// A string, without its quotes.
     Text(&'a str),
-    /// `(`
     Open,
     At,
     /// `/*!` or `/*M!`: the start of an executable comment, whose content follows as tokens.
@@ -19,7 +17,6 @@ pub(super) enum Token<'a> {
     /// A character that the driver misreads unless a space follows, with its byte offset: a `:` before a lower-case
     /// ASCII letter or `_`, or a `-` or `/` before a string, a name in backticks or a comment.
     Misread(usize),
-    /// Any other character.
     Other(char),
 }
 

@@ -30,18 +30,15 @@ struct Parts {
     credential: Credential,
 }
 
-/// The credential that authenticated a caller.
 #[derive(Debug)]
 pub(super) enum Credential {
     Key,
-    /// The token of a user, with the issuer of the token.
     UserToken(Arc<Issuer>),
     /// A link to the console, which may only be exchanged for a key.
     Link,
 }
 
 impl Caller {
-    /// Creates a caller whose credential was verified.
     pub(super) fn new(principal: Principal, rights: Rights, credential: Credential) -> Self {
         Self(Arc::new(Parts { principal: Arc::new(principal), rights, credential }))
     }
@@ -95,7 +92,6 @@ impl Caller {
         }
     }
 
-    /// Returns whose connections run the caller's statements.
     pub fn lessee(&self) -> Lessee<'_> {
         Lessee { project: self.project(), access: self.account(), caller: self.key_id() }
     }
@@ -137,7 +133,6 @@ impl Caller {
         }
     }
 
-    /// As [`Caller::readable_files`].
     pub fn check_media_read(&self) -> Result<ReadableFiles, Problem> {
         Some(self.readable_files()).filter(|files| !files.is_empty()).ok_or_else(|| role_forbids("read files"))
     }

@@ -95,7 +95,6 @@ impl Drop for Awaited<'_> {
     }
 }
 
-/// The public signing keys and the issuers, and the version in which they were read.
 #[derive(Debug)]
 struct Present {
     version: KeyVersion,
@@ -200,8 +199,6 @@ impl KeyRegistry {
         Ok(Arc::new(Entry::new(generation, now, caller, Some(KeyUse::new(id, status)))))
     }
 
-    /// Returns the present generation of a project for an entry that was verified with `present`. If that has been
-    /// replaced, the returned generation is an old one.
     fn generation(&self, project: &ProjectName, present: &Arc<Present>) -> Generation {
         let generation = self.generations.of(project);
         // `refresh` replaces `present` before it begins a generation.

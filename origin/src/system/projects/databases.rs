@@ -20,7 +20,6 @@ pub struct OwnedDatabase {
     pub drops: Drops,
 }
 
-/// Whether a database that is recorded for a project exists in MariaDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     Present,
@@ -230,7 +229,6 @@ impl Projects {
         Ok(self.admin.forget_database(name).await?)
     }
 
-    /// Returns the MariaDB user names of a project's two accounts.
     pub(super) fn users(&self, project: &ProjectName) -> Vec<String> {
         [Access::Full, Access::Read].map(|access| self.account(project, access).user).to_vec()
     }

@@ -58,7 +58,6 @@ pub enum ProjectError {
 }
 
 impl ProjectError {
-    /// Logs the error, and returns a `database_unavailable` problem for the client.
     pub fn into_problem(self) -> Problem {
         tracing::warn!(error = %self, "a project could not be looked up");
         Problem::new(ErrorCode::DatabaseUnavailable, "The project can't be looked up at the moment.")

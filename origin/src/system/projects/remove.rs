@@ -11,10 +11,8 @@ use crate::database::admin::Drops;
 /// MariaDB's error number if a row can't be deleted because a foreign key refers to it.
 const REFERRED_TO: u16 = 1451;
 
-/// What to do with a removed project's databases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// Refuse to remove a project that has databases.
     Refuse,
     /// Keep the project's databases, but without an owner.
     Release,

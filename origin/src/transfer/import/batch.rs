@@ -106,8 +106,6 @@ impl Layout {
         }
     }
 
-    /// Returns the body of a request that inserts some rows of a batch. `rows` are the indexes of these rows in the
-    /// batch, in ascending order.
     pub(super) fn body(&self, batch: &Batch, rows: &[usize]) -> Vec<u8> {
         let mut body = self.header.clone();
         if rows.len() == batch.len() {
@@ -162,7 +160,6 @@ impl Layout {
     }
 }
 
-/// The members of a JSON object, in the order of the columns.
 struct Members(Vec<(String, Option<String>)>);
 
 impl Serialize for Members {

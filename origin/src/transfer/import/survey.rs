@@ -18,13 +18,11 @@ const SAMPLE_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum number of columns of an InnoDB table.
 const COLUMNS_MAX_COUNT: usize = 1_017;
 
-/// The form and columns of a file, and a reader of the whole file.
 pub(super) struct Survey {
     pub(super) form: Form,
     pub(super) columns: Vec<Column>,
     /// Number of rows that were read for the survey, without lines that can't be read as rows.
     pub(super) rows: u64,
-    /// Whether the survey has read all rows of the file.
     pub(super) is_whole: bool,
     /// A reader of the whole file from its beginning.
     pub(super) source: Box<dyn Read + Send>,

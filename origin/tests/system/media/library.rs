@@ -84,7 +84,6 @@ impl Shelf {
         keys
     }
 
-    /// Returns the keys of the objects that the files with these names refer to.
     async fn named(&self, names: &[&str]) -> Vec<ObjectKey> {
         let mut keys = Vec::new();
         for name in names {

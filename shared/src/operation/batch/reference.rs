@@ -10,7 +10,6 @@ use crate::policy::Action;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
 
-/// A reference to the id of a record that an earlier insert of the batch generates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reference {
@@ -21,16 +20,13 @@ pub struct Reference {
     pub position: Position,
 }
 
-/// The place where an operation uses the referenced id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
     Value,
     Id,
-    /// One part of a composite `{id}` in the path.
     Part,
 }
 
-/// A function that returns the JSON text of the id for a reference.
 pub type Fill<'a> = dyn FnMut(Reference) -> Result<String, Problem> + 'a;
 
 /// The JSON text that stands for an id while a batch is parsed, when the id is not known yet.
@@ -246,7 +242,6 @@ fn rows<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Probl
     list(text, |item| row(item, fill)).map(Cow::Owned)
 }
 
-/// Replaces references in a record: an object of fields to store.
 fn row(value: &Value, fill: &mut Fill<'_>) -> Result<String, Problem> {
     match value {
         Value::Object(text) => match json::members(text) {
@@ -268,7 +263,6 @@ fn conditions<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>,
     }
 }
 
-/// Replaces references in a condition, at any depth.
 fn anywhere<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     match value {
         Value::Object(text) => {

@@ -88,7 +88,6 @@ fn find(name: &str) -> Option<(Operator, bool)> {
     OPERATORS.iter().find(|(known, ..)| *known == name).map(|(_, operator, negated)| (*operator, *negated))
 }
 
-/// Parses a value of `equality`.
 pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
     let folded = word.split_ascii_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase();
     find(&folded).ok_or_else(|| {
@@ -133,7 +132,6 @@ pub(super) fn short_name_of(name: &str) -> Option<&'static str> {
     short_names().find(|short| short.eq_ignore_ascii_case(letters))
 }
 
-/// Returns the keys of short conditions.
 pub fn short_names() -> impl Iterator<Item = &'static str> {
     OPERATORS.iter().map(|(name, ..)| *name).filter(|name| is_short(name))
 }

@@ -34,11 +34,9 @@ pub(super) fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidFilter, message)
 }
 
-/// Parses conditions and counts them, to enforce [`CONDITION_MAX_COUNT`] and [`RELATED_CONDITION_MAX_COUNT`].
 #[derive(Default)]
 struct Reader {
     count: usize,
-    /// The number of conditions on related records.
     related: usize,
 }
 

@@ -7,7 +7,6 @@ use crate::ident::shown;
 use crate::json::Value;
 use crate::limits::JSON_NESTING_MAX_LEVELS;
 
-/// The options in bracket form, in the order in which they first occur in the query.
 #[derive(Default)]
 pub(super) struct Brackets(Vec<(String, Node)>);
 

@@ -16,7 +16,6 @@ use std::hash::{Hash, Hasher};
 pub struct Join {
     /// A table of the same database as the main table.
     pub table: TableName,
-    /// The alias of the joined table in this read.
     pub alias: Option<TableName>,
     pub kind: JoinKind,
     /// The join conditions; at least one.
@@ -37,10 +36,8 @@ pub enum JoinKind {
     Right,
 }
 
-/// The place of a joined table's fields in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinForm {
-    /// As fields of the record, beside the main table's fields.
     Flat,
     /// As an object in the record, under the name or alias of the joined table.
     Nested,

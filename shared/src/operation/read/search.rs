@@ -13,7 +13,6 @@ use std::hash::{Hash, Hasher};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Search {
-    /// Fields of one table that together have a FULLTEXT index.
     pub fields: Vec<FieldRef>,
     pub term: String,
     pub mode: MatchMode,

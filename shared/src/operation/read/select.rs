@@ -16,7 +16,6 @@ pub enum Selection {
     /// All fields of the table that the caller may read, in the table's order.
     #[default]
     All,
-    /// Only these fields and aggregates, in this order.
     Only(Vec<Selected>),
     Except(Vec<FieldRef>),
 }
@@ -50,7 +49,6 @@ pub enum What {
     CountAll,
 }
 
-/// An aggregate function over a field's values, which ignores NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Aggregate {
     Count,

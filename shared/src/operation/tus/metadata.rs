@@ -24,7 +24,6 @@ const PICTURES: [&str; 11] = [
     "image/avif",
 ];
 
-/// The file that a resumable upload becomes when complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TusFile {
@@ -90,7 +89,6 @@ pub(super) fn with_folder(header: &str, folder: &FolderPath) -> Result<String, P
     Ok(header)
 }
 
-/// The keys of `Upload-Metadata` with their decoded values.
 struct Pairs<'a>(Vec<(&'a str, Vec<u8>)>);
 
 impl<'a> Pairs<'a> {

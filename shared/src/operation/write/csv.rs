@@ -17,7 +17,6 @@ pub(super) struct Records<'a> {
     line: usize,
 }
 
-/// A record, and the line at which it begins.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Record<'a> {
     pub(super) line: usize,

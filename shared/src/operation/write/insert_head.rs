@@ -9,15 +9,11 @@ use crate::json::Value;
 use crate::operation::options::{self, Options};
 use crate::request::RequestHead;
 
-/// What happens to a row that violates a unique key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
-    /// The whole insert fails.
     #[default]
     Refuse,
-    /// The existing record is updated with the row's values.
     Update,
-    /// The existing record is kept, and the row is skipped.
     Ignore,
 }
 

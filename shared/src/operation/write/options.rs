@@ -21,7 +21,6 @@ pub enum Preference {
 }
 
 impl Preference {
-    /// Returns the value of `Preference-Applied`.
     pub fn applied(self) -> &'static str {
         match self {
             Self::Representation => "return=representation",
@@ -30,7 +29,6 @@ impl Preference {
     }
 }
 
-/// The options of a write besides its records and values.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WriteOptions {
@@ -38,7 +36,6 @@ pub struct WriteOptions {
     pub returning: Option<Selection>,
     /// The preference in the header `Prefer`; `None` without one, or if the option `returning` or `dryRun` is set.
     pub preference: Option<Preference>,
-    /// The write is rolled back, and the response is the number of records.
     pub is_dry_run: bool,
     /// The maximum number of records that the write may affect; a write that would affect more fails. `None` for no
     /// limit.

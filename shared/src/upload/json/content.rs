@@ -37,13 +37,8 @@ pub(super) enum Fault {
 #[derive(Clone, Copy)]
 enum Escape {
     None,
-    /// A backslash was read.
     Begun,
-    /// `\u` and `digits` of its four hex digits were read.
-    Unicode {
-        value: u16,
-        digits: u8,
-    },
+    Unicode { value: u16, digits: u8 },
 }
 
 pub(super) struct Content {

@@ -11,7 +11,6 @@ use crate::upload::form::{Given, Shape};
 use crate::upload::label::Label;
 use crate::upload::name;
 
-/// The item of `media` that is being parsed.
 #[derive(Default)]
 pub(super) struct Open {
     pub(super) keys: KeySet,

@@ -3,7 +3,6 @@
 use crate::error::nearest;
 use std::fmt;
 
-/// The object of an upload's JSON body that contains a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     Body,
@@ -17,7 +16,6 @@ pub(super) enum Wants {
     Text,
     TextIfAny,
     FlagIfAny,
-    /// A string that contains a file.
     Content,
 }
 
@@ -99,7 +97,6 @@ impl Key {
     }
 }
 
-/// The three forms of an item of `media`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     Named,
@@ -133,7 +130,6 @@ impl fmt::Display for Family {
     }
 }
 
-/// The keys of an object that were read so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct KeySet(u16);
 

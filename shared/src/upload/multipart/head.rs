@@ -7,9 +7,7 @@ use crate::upload::label::{Label, is_token};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// The kind of a part of a multipart body, by its header lines.
 pub(super) enum Part {
-    /// A part with a file name.
     File {
         /// The file's name without directories.
         name: String,

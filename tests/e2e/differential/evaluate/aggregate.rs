@@ -9,7 +9,6 @@ use crate::differential::read::{Aggregate, By};
 /// Number of decimals that MariaDB adds to an average.
 const AVERAGE_DIGITS: u32 = 4;
 
-/// Returns the kind of an aggregate's result.
 pub(super) fn kind(aggregate: Aggregate, of: Kind) -> Kind {
     match (aggregate, of) {
         (Aggregate::Count | Aggregate::CountAll | Aggregate::CountDistinct, _) => Kind::BigInt,

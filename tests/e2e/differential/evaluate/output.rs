@@ -6,10 +6,8 @@ use crate::differential::json::Json;
 use crate::differential::read::{Aggregate, Fields, Pick, Place, Read};
 use crate::differential::world::World;
 
-/// One field of the answer's rows.
 pub(in crate::differential) struct Output {
     pub(in crate::differential) name: String,
-    /// The nested object that contains the field, and the position of the object's table.
     pub(in crate::differential) nest: Option<(String, usize)>,
     pub(in crate::differential) source: Source,
 }
@@ -60,7 +58,6 @@ pub(in crate::differential) fn outputs(read: &Read, world: &World) -> Option<Vec
     Some(outputs)
 }
 
-/// Returns the fields that a read shows of the table at position `at`.
 fn picked(read: &Read, world: &World, fields: &Fields, at: usize) -> Vec<Pick> {
     let plain = |place| Pick { place, alias: None, aggregate: None };
     let columns = 0..read.table(world, at).columns.len();
@@ -75,7 +72,6 @@ fn picked(read: &Read, world: &World, fields: &Fields, at: usize) -> Vec<Pick> {
     }
 }
 
-/// Returns the field of the answer that has this alias.
 pub(super) fn called<'a>(outputs: &'a [Output], alias: &str) -> &'a Output {
     let called = outputs.iter().find(|output| output.nest.is_none() && output.name == alias);
     called.expect("an alias of the read")
@@ -89,7 +85,6 @@ impl Sight<'_> {
         }
     }
 
-    /// Returns the answer's row for a tuple.
     pub(super) fn row(&self, outputs: &[Output], tuple: &Tuple) -> Json {
         let distinct = self.read.distinct;
         assemble(outputs, tuple, |output| match output.source {

@@ -1,6 +1,5 @@
 //! Matches patterns of LIKE, and the few forms of regular expressions that the test generates.
 
-/// Matches LIKE: `%` is any text, `_` any character, and `\` escapes the next character.
 pub(super) fn is_like(text: &str, pattern: &str) -> bool {
     let text: Vec<char> = text.chars().collect();
     let pattern: Vec<char> = pattern.chars().collect();
@@ -18,7 +17,6 @@ fn like(text: &[char], pattern: &[char]) -> bool {
     }
 }
 
-/// Matches literal characters, `.`, `[abc]`, and the anchors `^` and `$` at the ends.
 pub(super) fn matches_regexp(text: &str, pattern: &str) -> bool {
     let (pattern, begins) = match pattern.strip_prefix('^') {
         Some(rest) => (rest, true),

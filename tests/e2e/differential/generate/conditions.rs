@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 const NESTING_MAX: usize = 3;
 
-/// Returns this many conditions, some of them groups.
 pub(super) fn draw(dice: &mut Dice, world: &World, read: &Read, count: usize, depth: usize) -> Vec<Condition> {
     (0..count)
         .map(|_| {
@@ -48,7 +47,6 @@ const MEMBER_OPS: [Op; 7] = [Op::Equal, Op::NotEqual, Op::Same, Op::In, Op::NotI
 const TEXT_OPS: [Op; 8] =
     [Op::Like, Op::NotLike, Op::Regexp, Op::NotRegexp, Op::Contains, Op::StartsWith, Op::EndsWith, Op::IsNotNull];
 
-/// Returns the names of an operator.
 fn words(op: Op) -> &'static [&'static str] {
     match op {
         Op::Equal => &["=", "==", "EQUAL", "equal"],
@@ -154,7 +152,6 @@ fn is_ordering(op: Op) -> bool {
     matches!(op, Op::Greater | Op::GreaterOrEqual | Op::Less | Op::LessOrEqual)
 }
 
-/// Returns a value in one of the JSON forms that the API accepts.
 fn json(dice: &mut Dice, cell: &Cell) -> Value {
     let second = dice.chance(30);
     match cell {

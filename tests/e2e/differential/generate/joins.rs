@@ -13,7 +13,6 @@ const KINDS: [(JoinKind, &str); 5] = [
     (JoinKind::Right, "RIGHT JOIN"),
 ];
 
-/// Adds one to three joins to a read.
 pub(super) fn draw(dice: &mut Dice, world: &World, read: &mut Read) {
     for at in 1..=*dice.pick(&[1, 1, 1, 2, 2, 3]) {
         let table = dice.below(world.tables.len());
@@ -47,7 +46,6 @@ pub(super) fn draw(dice: &mut Dice, world: &World, read: &mut Read) {
     }
 }
 
-/// Returns a match between the new table and an earlier one by a column with ids.
 fn link(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     let column = |at: usize, name: &str| {
         let columns = &read.table(world, at).columns;
@@ -64,7 +62,6 @@ fn link(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     Match { source, target: Target::Field(target) }
 }
 
-/// Returns a match between two columns of the same kind.
 fn matched(dice: &mut Dice, world: &World, read: &Read, at: usize) -> Match {
     let source = Place { at: dice.below(at), column: dice.below(3) };
     let kind = read.column(world, source).kind;

@@ -8,7 +8,6 @@ use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Map, Value};
 
-/// How options are encoded in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::differential) enum Style {
     /// Encodes each option as a JSON value.

@@ -8,7 +8,6 @@ use reqwest::Method;
 /// Path at which resumable uploads are created.
 pub(super) const TUS: &str = "/api/v1/media/tus";
 
-/// One resumable upload, through a host.
 pub(super) struct Upload {
     pub(super) host: Host,
     pub(super) path: String,
@@ -32,7 +31,6 @@ impl Upload {
         Self::of(host, &created)
     }
 
-    /// Returns the upload whose URL is in the answer to its creation.
     pub(super) fn of(host: Host, created: &Answer) -> Self {
         let path = created.header("location").expect("a location").to_owned();
         assert!(path.starts_with(TUS), "{path}");
@@ -69,7 +67,6 @@ impl Upload {
     }
 }
 
-/// Returns the value of an `Upload-Metadata` header.
 pub(super) fn metadata(pairs: &[(&str, &str)]) -> String {
     let pairs = pairs.iter().map(|(key, value)| format!("{key} {}", STANDARD.encode(value)));
     pairs.collect::<Vec<_>>().join(",")

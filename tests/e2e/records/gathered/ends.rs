@@ -74,7 +74,6 @@ async fn what_nobody_waits_for_is_killed(host: Host) {
     assert_eq!(count(&db).await, 1);
 }
 
-/// Starts a service with an empty table `t` in `demo`.
 async fn own(settings: &'static [(&str, &str)]) -> Service {
     let service = faults::start(Edge::Without, settings).await;
     faults::sql(&service, &TABLE.replace("TABLE t", "TABLE demo.t")).send().await.payload();

@@ -19,7 +19,6 @@ cases! {
     ],
 }
 
-/// Inserts the same rows one by one and concurrently into equal tables, and compares the answers.
 async fn keys_of_every_kind_are_answered_as_alone(host: Host) {
     let counted = [
         ("id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY", ""),

@@ -9,7 +9,6 @@ cases! {
     Both: [random_times_come_back_and_are_found],
 }
 
-/// Returns a fraction of up to nine digits, and its first `kept` digits, which a column stores.
 fn fractions(kept: usize) -> impl Strategy<Value = (String, String)> {
     prop::collection::vec(0..10_u8, 0..=9).prop_map(move |digits| {
         let digits: String = digits.iter().map(u8::to_string).collect();

@@ -10,7 +10,6 @@ use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::upload::{Existing, Given, Label, Parser, Shape, UploadForm, UploadLimits, Visibility};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The content of a body.
 #[derive(Debug, PartialEq)]
 pub struct Expected {
     shape: Shape,

@@ -18,7 +18,6 @@ const KINDS: [&str; 4] = ["image", "file", "video", "audio"];
 const STEMS: [&str; 4] = ["cat", "ein-hund", "写真", "é"];
 const BLANKS: [&str; 4] = ["", "", " ", "\r\n\t"];
 
-/// An upload, and the choices of how it is written.
 #[derive(Arbitrary, Debug)]
 pub struct Body {
     first: File,
@@ -120,7 +119,6 @@ impl<'a> Choices<'a> {
         written + "\""
     }
 
-    /// Writes an object's members in any order, with white space anywhere.
     fn object(&mut self, mut members: Vec<(&str, String)>) -> String {
         let mut written = Vec::new();
         while !members.is_empty() {
@@ -250,10 +248,8 @@ fn name(at: usize, file: &File) -> String {
     format!("{at}-{}.png", stem(file))
 }
 
-/// A change of a body.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 pub enum Edit {
-    /// Cuts the body at this position.
     Cut(u32),
     /// Removes the byte at this position.
     Remove(u32),
@@ -274,7 +270,6 @@ const NEAR: u32 = 2;
 const NEAR_BYTES: usize = 120;
 
 impl Edit {
-    /// Returns the body with all edits made.
     #[must_use]
     pub fn apply_all(edits: &[Self], mut body: Vec<u8>) -> Vec<u8> {
         for edit in edits.iter().take(EDITS_MAX_COUNT) {

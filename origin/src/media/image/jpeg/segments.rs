@@ -15,12 +15,10 @@ const HEAD_MAX_BYTES: usize = 1024 * 1024;
 /// The memory in bytes for the coefficients of one block: 64 numbers of 16 bits.
 const BLOCK_BYTES: u64 = 128;
 
-/// The structure of a JPEG up to its end marker.
 pub(super) struct Segments {
     pub(super) size: Size,
     /// The number of bits of a sample: 8 in most files.
     pub(super) precision: u8,
-    /// The segments that decoding needs, up to the first scan's compressed data.
     pub(super) head: Vec<u8>,
     /// The range of bytes in the file from the first scan's compressed data up to and including the end marker.
     pub(super) scans: Range<u64>,
@@ -29,7 +27,6 @@ pub(super) struct Segments {
     pub(super) coefficient_bytes: u64,
     /// Whether the JPEG is lossless, so that it can't be decoded at a fraction of its size.
     pub(super) lossless: bool,
-    /// Whether the file has an Adobe segment, which means that CMYK is stored inverted.
     pub(super) adobe: bool,
     pub(super) exif: Option<Vec<u8>>,
     pub(super) icc: Option<Vec<u8>>,

@@ -29,7 +29,6 @@ fn files_cut_anywhere_are_refused() {
     }
 }
 
-/// A random generator with a fixed seed.
 struct Random(u64);
 
 impl Random {

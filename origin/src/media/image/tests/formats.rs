@@ -5,7 +5,6 @@ use super::{difference, examined, shown};
 use image::{DynamicImage, ImageFormat, RgbaImage};
 use turbojpeg::Subsamp;
 
-/// Returns the expected thumbnail of [`photo`], resized by another library.
 fn expected(width: u32, height: u32, small: (u32, u32)) -> RgbaImage {
     DynamicImage::ImageRgb8(photo(width, height))
         .resize_exact(small.0, small.1, image::imageops::FilterType::Lanczos3)

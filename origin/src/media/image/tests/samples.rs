@@ -4,7 +4,6 @@ use image::{DynamicImage, ExtendedColorType, ImageEncoder, RgbImage, RgbaImage};
 use std::io::Cursor;
 use turbojpeg::{Compressor, PixelFormat, Subsamp};
 
-/// Returns a generated image similar to a photograph, with four different corners.
 pub(super) fn photo(width: u32, height: u32) -> RgbImage {
     RgbImage::from_fn(width, height, |x, y| {
         let (u, v) = (f64::from(x) / f64::from(width), f64::from(y) / f64::from(height));
@@ -16,7 +15,6 @@ pub(super) fn photo(width: u32, height: u32) -> RgbImage {
     })
 }
 
-/// Returns [`photo`] with a transparent disc.
 pub(super) fn pierced(width: u32, height: u32) -> RgbaImage {
     let photo = DynamicImage::ImageRgb8(photo(width, height)).into_rgba8();
     RgbaImage::from_fn(width, height, |x, y| {
@@ -160,7 +158,6 @@ pub(super) fn gif(frames: &[RgbaImage], screen: (u16, u16), at: (u16, u16)) -> V
     bytes
 }
 
-/// Encodes a lossless WebP with optional metadata.
 pub(super) fn webp(image: &DynamicImage, exif: Option<Vec<u8>>, icc: Option<Vec<u8>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut bytes);

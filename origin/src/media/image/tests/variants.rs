@@ -44,7 +44,6 @@ fn tiff(tags: &[(u16, &[u16])], data: &[u8]) -> Vec<u8> {
     file
 }
 
-/// A list of TIFF tags: tag numbers with their values.
 type Tags<'t> = Vec<(u16, &'t [u16])>;
 
 const WIDTH: u16 = 64;

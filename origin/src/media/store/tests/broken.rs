@@ -9,7 +9,6 @@ use crate::config::{Addressing, BucketAddress};
 
 const MIB: usize = 1024 * 1024;
 
-/// Calls the store with a broken bucket in seven ways, and returns the names of the methods and their errors.
 async fn failures(place: &Place) -> Vec<(&'static str, StoreError)> {
     let store = &place.store;
     let key = ObjectKey::new();

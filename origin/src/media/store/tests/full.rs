@@ -5,7 +5,6 @@ use std::process::Command;
 use super::place::directory;
 use super::*;
 
-/// Tests a full disk by writing to `/dev/full` in place of a staged file.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_is_told_as_one() {
     let place = directory();

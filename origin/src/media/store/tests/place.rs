@@ -7,11 +7,9 @@ use super::super::*;
 use super::service::{ACCESS_KEY, BUCKET, SECRET_KEY, Service};
 use crate::config::{Addressing, BucketAddress, endpoint};
 
-/// A store under test, and the directories of its files.
 pub(super) struct Place {
     pub(super) store: Store,
     pub(super) staging: PathBuf,
-    /// The directory that contains `objects/`.
     pub(super) objects: PathBuf,
     _directory: tempfile::TempDir,
 }
@@ -68,7 +66,6 @@ fn place(store: Store, directory: tempfile::TempDir, objects: PathBuf) -> Place 
     Place { store, staging: directory.path().join("staging"), objects, _directory: directory }
 }
 
-/// Runs a test on three stores: a directory, a bucket, and a folder of a bucket.
 pub(super) async fn everywhere(test: impl AsyncFn(&Place)) {
     test(&directory()).await;
     let service = Service::start().await;

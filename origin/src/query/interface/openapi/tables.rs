@@ -21,7 +21,6 @@ pub(super) fn encoded(name: &str) -> String {
     utf8_percent_encode(name, ENCODED).to_string()
 }
 
-/// Writes the OpenAPI paths of all tables. Tables with the same allowed actions share one text with placeholders.
 pub(super) fn paths(
     interface: &Interface,
     templates: &[Template],
@@ -63,7 +62,6 @@ pub(super) fn paths(
     Ok(())
 }
 
-/// Returns the parameter for the id of the table's records.
 fn id_parameter(table: &TableInterface) -> Value {
     let (description, schema) = match table.id() {
         Some(Id::One(column)) => (column.name.as_str().to_owned(), id_schema(column)),
@@ -86,7 +84,6 @@ fn id_schema(column: &Column) -> Value {
     }
 }
 
-/// Writes the schemas of a table's records: what reads and writes return, and what inserts and updates take.
 pub(super) fn schemas(
     table: &TableInterface,
     interface: &Interface,
@@ -165,7 +162,6 @@ fn answered(column: &Column) -> Value {
     schema
 }
 
-/// Returns the schema of the related records in a record that is read with `include`.
 fn related(relation: &Relation, table: &TableInterface, interface: &Interface) -> Value {
     let record = match interface.readable(table.database(), relation.table.as_str()) {
         Some(far) => reference(&far.component()),

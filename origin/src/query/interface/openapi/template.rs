@@ -26,17 +26,13 @@ pub(super) struct Template {
     summary: String,
     description: String,
     parameters: Vec<String>,
-    /// The schema of the body.
     body: Option<Value>,
     /// The body may be a form with files.
     form: bool,
-    /// The schema of the envelope's payload.
     payload: Value,
-    /// The members of the envelope beside the payload.
     members: Vec<String>,
     /// The media type of a response without an envelope; `None` for a response with one.
     raw: Option<String>,
-    /// The response has an entity tag.
     tagged: bool,
     /// The group of operations with the same error statuses; see [`statuses`].
     errors: String,
@@ -59,7 +55,6 @@ pub(super) fn completed(templates: &[Template]) -> Vec<Template> {
     templates.iter().map(complete).collect()
 }
 
-/// The templates of the operations of one path.
 #[derive(Debug, Default)]
 pub(super) struct Operations(Vec<Template>);
 
@@ -176,7 +171,6 @@ fn statuses(kind: &str) -> Vec<u16> {
     statuses
 }
 
-/// The JSON text of a path's operations, divided at the placeholders [`COMPONENT`] and [`NAME`].
 #[derive(Debug)]
 pub(super) struct Text(Vec<Part>);
 

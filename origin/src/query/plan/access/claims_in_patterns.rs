@@ -5,7 +5,6 @@ use crate::query::role::{Claims, Template};
 use shared::json::{self, Value};
 use shared::operation::filter::{Condition, Joiner, MatchMode, Test};
 
-/// How a condition uses the value of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Value,

@@ -90,7 +90,6 @@ pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) 
     }
 }
 
-/// Returns `to(column)` for an expression that is a column, and any other expression unchanged.
 fn moved_step(by: Expression, to: &impl Fn(ColumnRef) -> ColumnRef) -> Expression {
     match by {
         Expression::Column(at) => Expression::Column(to(at)),
@@ -107,7 +106,6 @@ pub(in crate::query::plan) fn depends_on(predicate: &Predicate, changed: &[usize
     })
 }
 
-/// Returns the indexes of the columns that a condition on one table reads.
 pub(in crate::query::plan) fn columns(predicate: &Predicate) -> Vec<usize> {
     let found = std::cell::RefCell::new(Vec::new());
     moved(predicate.clone(), &|column_ref| {

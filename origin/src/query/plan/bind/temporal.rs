@@ -14,7 +14,6 @@ const TIME_MAX_HOURS: u16 = 838;
 /// The length in bytes of a date and time without fractional seconds.
 const TEXT_BYTES: usize = "YYYY-MM-DD hh:mm:ss".len();
 
-/// Whether a text for a DATE column keeps its time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeOfDay {
     /// For values to store: the time of day is dropped, because a DATE has none.
@@ -61,7 +60,6 @@ pub(super) fn time(text: &str) -> Option<String> {
     (reader.0.is_empty() && clock.hour <= TIME_MAX_HOURS && clock.second <= 59).then_some(text)
 }
 
-/// Appends a number, padded with zeros to `least` digits. Much faster than `format!`, for bodies of many rows.
 fn write_digits(text: &mut String, number: u16, least: usize) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(number);
@@ -212,7 +210,6 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// A parser, with the unread rest of its text.
 struct Reader<'a>(&'a str);
 
 impl<'a> Reader<'a> {

@@ -33,7 +33,6 @@ const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 /// The minimum time in seconds between two recorded uses of a key.
 const USE_GRANULARITY_SECONDS: u64 = 60;
 
-/// A cached token. Only tokens with a valid signature are cached.
 #[derive(Debug)]
 pub(super) struct Entry {
     generation: Generation,
@@ -44,7 +43,6 @@ pub(super) struct Entry {
     bytes: u64,
 }
 
-/// The status of a recorded key when it was looked up, and when its use was last noted.
 #[derive(Debug)]
 pub(super) struct KeyUse {
     id: Uuid,

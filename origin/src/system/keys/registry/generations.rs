@@ -11,7 +11,6 @@ use shared::ident::ProjectName;
 #[derive(Debug, Default)]
 pub(super) struct Generations(RwLock<HashMap<ProjectName, Arc<AtomicU64>>>);
 
-/// A generation of a project.
 #[derive(Debug)]
 pub(super) struct Generation {
     number: u64,
@@ -28,14 +27,12 @@ impl Generation {
         self.number == self.present.load(Ordering::Acquire)
     }
 
-    /// Returns a generation that is over.
     pub(super) fn ended(self) -> Self {
         Self { number: self.number.wrapping_sub(1), ..self }
     }
 }
 
 impl Generations {
-    /// Returns the present generation of a project.
     pub(super) fn of(&self, project: &ProjectName) -> Generation {
         // The map is valid after every step, so a poisoned lock can be used.
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(project).cloned();
@@ -46,7 +43,6 @@ impl Generations {
         Generation { number: present.load(Ordering::Acquire), present }
     }
 
-    /// Begins a new generation of the projects for which `concerns` is true.
     pub(super) fn begin(&self, concerns: impl Fn(&ProjectName) -> bool) {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         for (_, present) in all.iter().filter(|(project, _)| concerns(project)) {

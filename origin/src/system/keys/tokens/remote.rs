@@ -136,9 +136,7 @@ pub(super) struct RemoteKeys {
 #[derive(Debug, Default)]
 struct State {
     keys: Option<Arc<VerificationKeys>>,
-    /// The time at which the fetch of `keys` began.
     fetched_at: u64,
-    /// The time at which the last fetch began.
     asked_at: Option<u64>,
     /// The fetch in flight; the channel closes when the fetch ends.
     flight: Option<watch::Receiver<()>>,
@@ -219,7 +217,6 @@ impl RemoteKeys {
     }
 }
 
-/// Waits for the end of a fetch.
 async fn wait(mut flight: watch::Receiver<()>) {
     while flight.changed().await.is_ok() {}
 }

@@ -85,14 +85,12 @@ impl Signer {
         }
     }
 
-    /// Returns a token with exactly this header and these claims.
     pub(super) fn sign(&self, header: &Value, claims: &Value) -> String {
         let message = message(header, claims);
         let signature = self.signature(message.as_bytes());
         format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature))
     }
 
-    /// Returns a token with the usual header, whose `kid` is `k`.
     fn token(&self, claims: &Value) -> String {
         self.sign(&json!({"alg": self.alg(), "kid": "k", "typ": "JWT"}), claims)
     }
@@ -134,12 +132,10 @@ fn row(project: &str, audience: &str, keys: IssuerKeys) -> IssuerRow {
     }
 }
 
-/// Returns the row of an issuer of the project `shop` whose keys are under a URL.
 pub(super) fn remote_row(url: &str) -> IssuerRow {
     row("shop", "shop", IssuerKeys::Url(url.to_owned()))
 }
 
-/// Returns the issuer of the project `shop`, with one key.
 fn shop(signer: &Signer) -> Issuers {
     Issuers::new(vec![row("shop", "shop", IssuerKeys::Set(set(&[signer.jwk("k")])))], &Issuers::default())
 }

@@ -8,7 +8,6 @@ use crate::operation::batch::{Position, Reference, invalid};
 use crate::operation::filter::{Comparison, Condition, Test};
 use crate::operation::write::Target;
 
-/// Parses a batch of these operations, and replaces its references by these ids.
 fn resolved(operations: &[&str], ids: &[&str]) -> Vec<RecordOperation> {
     let batch = of(operations).unwrap();
     let mut id = |reference: Reference| Ok(ids[reference.operation + reference.row.unwrap_or(0)].to_owned());
