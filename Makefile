@@ -68,12 +68,14 @@ test: edge client pages ## Run all tests, end to end ones included (MARIADB=11.8
 	@tools/setup.sh test
 	cargo test --locked --workspace
 
-check: ## Format, lints (native and wasm32), docs, a dry deployment
+check: ## Format, lints (native, wasm32, scripts), docs, types of the console, a dry deployment
 	@tools/setup.sh build
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked -p selkie-edge --target wasm32-unknown-unknown -- -D warnings
 	cargo doc --locked --workspace --no-deps --document-private-items --quiet
+	node_modules/.bin/biome check --error-on-warnings
+	node_modules/.bin/tsc -p console
 	@$(MAKE) --no-print-directory edge
 	WRANGLER_SEND_METRICS=false WRANGLER_LOG_PATH=.wrangler/logs node_modules/.bin/wrangler deploy --dry-run --outdir target/deploy
 

@@ -11,7 +11,7 @@ import { Roles } from "./manage/roles";
 import { Media } from "./media";
 import { TableView } from "./table/view";
 import { texts } from "./texts";
-import { Button, Icon, Problem, Spinner } from "./ui";
+import { Button, Icon, Problem, Spinner, useTitle } from "./ui";
 
 effect(() => {
   if (client.value) return;
@@ -41,7 +41,10 @@ function Frame() {
       <a
         class="skip"
         href="#content"
-        onClick={(event) => (event.preventDefault(), document.getElementById("content")?.focus())}
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("content")?.focus();
+        }}
       >
         {texts.skip}
       </a>
@@ -59,7 +62,7 @@ function Frame() {
           {texts.title}
         </a>
         <span class="grow" />
-        <a class="docs" href="/docs" target="_blank">
+        <a class="docs" href="/docs" target="_blank" rel="noopener">
           {texts.docs}
         </a>
         <span class="who">
@@ -110,7 +113,7 @@ function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }) {
 }
 
 function Home() {
-  useEffect(() => void (document.title = `${texts.title} console`), []);
+  useTitle();
   return (
     <div class="home">
       <h1>{texts.home.heading(holder.value.project)}</h1>

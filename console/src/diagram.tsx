@@ -1,10 +1,10 @@
 // The tables of a database and the foreign keys between them, laid out by dagre.
 import { Graph, layout } from "@dagrejs/dagre";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { loadTables, type Schema, schemaOf, tables } from "./schema";
 import { route, to } from "./session";
 import { texts } from "./texts";
-import { Button, Problem, Spinner, useLoad } from "./ui";
+import { Button, Problem, Spinner, useLoad, useTitle } from "./ui";
 
 const words = texts.diagram;
 const WIDTH_PX = 210;
@@ -22,14 +22,15 @@ export default function Diagram() {
   const database = route.value.parts[0] ?? "";
   const list = tables.value[database];
   const [zoom, setZoom] = useState(1);
-  useEffect(() => void (document.title = `${words.heading(database)} · ${texts.title}`), [database]);
-  const { value, error, again } = useLoad(
-    async () =>
-      !list
-        ? (await loadTables(database), undefined)
-        : Promise.all(list.map(async ({ name }): Promise<Entry> => ({ name, schema: await schemaOf(database, name) }))),
-    [database, list],
-  );
+  useTitle(words.heading(database));
+  const { value, error, again } = useLoad(async () => {
+    if (list)
+      return Promise.all(
+        list.map(async ({ name }): Promise<Entry> => ({ name, schema: await schemaOf(database, name) })),
+      );
+    await loadTables(database);
+    return undefined;
+  }, [database, list]);
   const drawn = useMemo(() => (value ? draw(value) : null), [value]);
   return (
     <div class="diagram">

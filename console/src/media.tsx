@@ -3,7 +3,7 @@ import { type FileInfo, isSelkieError } from "@selkie/client";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, holder, route, to } from "./session";
 import { texts } from "./texts";
-import { Button, Copy, Dialog, Icon, Problem, useLoad } from "./ui";
+import { Button, Copy, Dialog, Icon, Problem, useLoad, useTitle } from "./ui";
 import { sizeOf } from "./values";
 
 const words = texts.media;
@@ -31,7 +31,7 @@ export function Media() {
   const [uploads, setUploads] = useState<Upload[]>([]);
   const [isOver, setOver] = useState(false);
   const count = useRef(0);
-  useEffect(() => void (document.title = `${words.heading} · ${texts.title}`), []);
+  useTitle(words.heading);
   useEffect(() => setLimit(PAGE_FILES), [folder, kind]);
   const {
     value: files,
@@ -75,7 +75,7 @@ export function Media() {
     }
   };
   const add = async (list: Iterable<File>) => {
-    const added = [...list].map((file): Upload => ({ id: (count.current += 1), file, folder: folder ?? "", sent: 0 }));
+    const added = [...list].map((file): Upload => ({ id: ++count.current, file, folder: folder ?? "", sent: 0 }));
     setUploads((before) => [...before.filter(({ isDone }) => !isDone), ...added]);
     for (const upload of added) await send(upload);
   };
@@ -98,7 +98,10 @@ export function Media() {
     <div
       class={isOver ? "media over" : "media"}
       onDrop={drop}
-      onDragOver={(event) => (event.preventDefault(), mayWrite && setOver(true))}
+      onDragOver={(event) => {
+        event.preventDefault();
+        if (mayWrite) setOver(true);
+      }}
       onDragLeave={() => setOver(false)}
     >
       <div class="head">
@@ -195,7 +198,11 @@ export function Media() {
           file={chosen}
           mayWrite={mayWrite}
           onClose={() => setChosen(null)}
-          onRemoved={() => (setChosen(null), again(), all.again())}
+          onRemoved={() => {
+            setChosen(null);
+            again();
+            all.again();
+          }}
         />
       )}
       {isOver && (

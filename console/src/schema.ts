@@ -1,47 +1,15 @@
 // Databases, tables and their schemas, as far as the key may see them. Must not know how they are shown.
+import type { SchemaField as Field, SchemaRelation as Relation, TableSchema as Schema } from "@selkie/client";
 import { signal } from "@preact/signals";
 import { api, tableOf } from "./session";
+
+export type { Field, Relation, Schema };
 
 export interface TableEntry {
   name: string;
   kind: "table" | "view";
   comment: string;
   methods: string[];
-}
-
-export interface Field {
-  name: string;
-  type: string;
-  required: boolean;
-  nullable: boolean;
-  default: string | null;
-  primaryKey: boolean;
-  autoIncrement: boolean;
-  generated: boolean;
-  writable: boolean;
-  unique: boolean;
-  jsonType?: string;
-  invisible?: boolean;
-  values?: string[];
-  references?: { table: string; field: string };
-  comment: string;
-}
-
-export interface Relation {
-  name: string;
-  kind: "one" | "many";
-  table: string;
-  fields: string[];
-  references: string[];
-  /** The link table of a many-to-many relation. */
-  through?: string;
-}
-
-export interface Schema {
-  kind: "table" | "view";
-  methods: string[];
-  schema: Field[];
-  relations: Relation[];
 }
 
 export interface Index {
@@ -76,7 +44,7 @@ const known = new Map<string, Promise<Schema>>();
 /** Returns a table's schema; caches it until `forget` is called. */
 export function schemaOf(database: string, table: string): Promise<Schema> {
   const name = `${database}.${table}`;
-  const schema = known.get(name) ?? (tableOf(name).schema() as Promise<Schema>);
+  const schema = known.get(name) ?? tableOf(name).schema();
   known.set(name, schema);
   schema.catch(() => known.delete(name));
   return schema;

@@ -1,17 +1,15 @@
 // Signing in with a key, which a request checks before the tab stores it, or by a link, which the user must accept.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { clientOf, holder, holderOf, key as present, link, signIn, signInByLink } from "./session";
 import { texts } from "./texts";
-import { Button, Problem } from "./ui";
+import { Button, Problem, useTitle } from "./ui";
 
 export function SignIn() {
   const [own, setOwn] = useState("");
   const [error, setError] = useState<unknown>(null);
   const [missing, setMissing] = useState(false);
   const [isBusy, setBusy] = useState(false);
-  useEffect(() => {
-    document.title = `${texts.signIn.heading} · ${texts.title}`;
-  }, []);
+  useTitle(texts.signIn.heading);
   const submit = async (event: Event) => {
     event.preventDefault();
     const key = own.trim().replace(/^Bearer\s+/i, "");
@@ -72,7 +70,12 @@ export function LinkSignIn({ token }: { token: string }) {
   };
   return (
     <main class="signin" id="content">
-      <form onSubmit={(event) => (event.preventDefault(), void accept())}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void accept();
+        }}
+      >
         <img src="/console/icon.svg" alt="" width="40" height="40" />
         <h1>{texts.signIn.heading}</h1>
         <p>{texts.signIn.link(holderOf(token).project)}</p>

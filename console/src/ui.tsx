@@ -44,6 +44,13 @@ export const Icon = ({ name }: { name: IconName }) => (
   </svg>
 );
 
+/** Shows the name of a view as the title of the tab. */
+export function useTitle(view?: string): void {
+  useEffect(() => {
+    document.title = view ? `${view} · ${texts.title}` : `${texts.title} console`;
+  }, [view]);
+}
+
 interface ButtonProps {
   icon?: IconName;
   label: string;

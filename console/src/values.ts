@@ -113,11 +113,8 @@ export function csv(fields: readonly string[], rows: readonly Row[]): string {
     const text = typeof value === "object" ? jsonText(value) : String(value);
     return text === "" || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  return (
-    [fields.map(cell), ...rows.map((row) => fields.map((field) => cell(row[field])))]
-      .map((line) => line.join(","))
-      .join("\r\n") + "\r\n"
-  );
+  const lines = [fields.map(cell), ...rows.map((row) => fields.map((field) => cell(row[field])))];
+  return lines.map((line) => `${line.join(",")}\r\n`).join("");
 }
 
 /** Lets the browser save a text as a file. */

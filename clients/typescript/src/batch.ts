@@ -80,7 +80,7 @@ export class BatchTable<DB, T extends AnyTable> {
     record: Insert<T>,
     options?: O,
   ): InsertOperation<Inserted<T, O>, T["key"]>;
-  insert(records: unknown, options: Omit<InsertOptions<T>, CallOnly> = {}): any {
+  insert(records: unknown, options: Omit<InsertOptions<T>, CallOnly> = {}): InsertOperation<unknown, T["key"]> {
     return new InsertOperation(() => describe.insert(this.#path, records, options));
   }
 
@@ -94,7 +94,7 @@ export class BatchTable<DB, T extends AnyTable> {
     data: Update<T>,
     options?: O,
   ): Operation<Changed<T, O>>;
-  update(which: unknown, data: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): any {
+  update(which: unknown, data: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Operation<unknown> {
     return new Operation(() => describe.update(this.#path, which, data, options));
   }
 
@@ -103,7 +103,7 @@ export class BatchTable<DB, T extends AnyTable> {
     options?: O,
   ): Operation<ChangedMany<T, O>>;
   remove<const O extends Omit<ChangeOptions<T>, CallOnly> = {}>(key: Key<T>, options?: O): Operation<Changed<T, O>>;
-  remove(which: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): any {
+  remove(which: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Operation<unknown> {
     return new Operation(() => describe.remove(this.#path, which, options));
   }
 }
@@ -115,7 +115,7 @@ export class Batch<DB> {
   }
 }
 
-export type Answers<O extends readonly Operation<any>[]> = { -readonly [K in keyof O]: O[K]["answer"] };
+export type Answers<O extends readonly Operation<unknown>[]> = { -readonly [K in keyof O]: O[K]["answer"] };
 
 /** Returns the body of a batch request, and numbers the operations so that references to them can be written. */
 export function operations(list: readonly Operation<unknown>[]): object {

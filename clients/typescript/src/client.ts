@@ -4,10 +4,12 @@ import { Http, type ClientOptions, type Request } from "./http.js";
 import { Media } from "./media.js";
 import { search } from "./operations.js";
 import { Table } from "./table.js";
-import type { AnyDatabase, CallOptions, TableName, TableOf } from "./types.js";
+import type { AnyDatabase, CallOptions, TableName, TableOf, Untyped } from "./types.js";
 
-/** A value in an SQL statement; a list stands for several values, as in `IN (${ids})`. */
 export type SqlValue = string | number | bigint | boolean | null | Date;
+
+/** A parameter of an SQL statement; a list stands for several values, as in `IN (${ids})`. */
+type SqlParameter = SqlValue | readonly SqlValue[];
 
 /** The answer of a statement that returns no rows. */
 export interface SqlChange {
@@ -22,9 +24,9 @@ export interface SqlOptions extends CallOptions {
 }
 
 /** Runs the statement. `R` is the whole answer: rows, a `SqlChange`, or the lists of a CALL. */
-export type SqlTag = <R = Record<string, any>[]>(
+export type SqlTag = <R = Record<string, Untyped>[]>(
   text: TemplateStringsArray,
-  ...values: (SqlValue | readonly SqlValue[])[]
+  ...values: SqlParameter[]
 ) => Promise<R>;
 
 export interface Sql extends SqlTag {
@@ -45,16 +47,17 @@ export class Selkie<DB = AnyDatabase> {
     this.media = new Media(this.#http);
     const tag =
       (own: SqlOptions) =>
-      (text: TemplateStringsArray, ...values: (SqlValue | readonly SqlValue[])[]) =>
-        this.#run(text, values, own);
-    this.sql = ((first: any, ...values: any[]) => (first.raw ? this.#run(first, values, {}) : tag(first))) as Sql;
+      <R>(text: TemplateStringsArray, ...values: SqlParameter[]) =>
+        this.#run<R>(text, values, own);
+    this.sql = ((first: TemplateStringsArray | SqlOptions, ...values: SqlParameter[]) =>
+      "raw" in first ? this.#run(first, values, {}) : tag(first)) as Sql;
   }
 
-  async #run(
+  async #run<R>(
     text: readonly string[],
-    values: readonly (SqlValue | readonly SqlValue[])[],
+    values: readonly SqlParameter[],
     { database, ...call }: SqlOptions,
-  ): Promise<any> {
+  ): Promise<R> {
     const lists = values.map((value) => (Array.isArray(value) ? value : [value]) as SqlValue[]);
     const marks = lists.map((list) => list.map(() => "?").join(", "));
     const body = {
@@ -62,7 +65,7 @@ export class Selkie<DB = AnyDatabase> {
       params: lists.flat().map(bound),
       database: database ?? this.#http.options.database,
     };
-    return (await this.#http.envelope({ method: "POST", path: "sql", body, repeat: "refused" }, call)).payload;
+    return (await this.#http.envelope<R>({ method: "POST", path: "sql", body, repeat: "refused" }, call)).payload;
   }
 
   /** Returns the calls on a table or view, as `"shop.orders"`. */
@@ -71,23 +74,24 @@ export class Selkie<DB = AnyDatabase> {
   }
 
   /** Runs the operations that `build` lists in one transaction, all or none, and returns their answers in order. */
-  async batch<const O extends readonly Operation<any>[]>(
+  async batch<const O extends readonly Operation<unknown>[]>(
     build: (batch: Batch<DB>) => O,
     call: CallOptions = {},
   ): Promise<Answers<O>> {
     const body = operations(build(new Batch<DB>()));
-    return (await this.#http.envelope({ method: "POST", path: "batch", body, repeat: "undone" }, call)).payload;
+    return (await this.#http.envelope<Answers<O>>({ method: "POST", path: "batch", body, repeat: "undone" }, call))
+      .payload;
   }
 
   /** Sends a request for which this client has no method, and returns the answer's payload. `path` is below
    * `/api/v1/`. */
-  async request<R = any>(
+  async request<R = Untyped>(
     method: string,
     path: string,
     { query = {}, body, ...call }: CallOptions & { query?: Record<string, unknown>; body?: unknown } = {},
   ): Promise<R> {
     const repeat: Request["repeat"] = method === "GET" ? "always" : "refused";
-    return (await this.#http.envelope({ method, path: path + search(query), body, repeat }, call)).payload;
+    return (await this.#http.envelope<R>({ method, path: path + search(query), body, repeat }, call)).payload;
   }
 }
 

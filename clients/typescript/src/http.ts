@@ -150,7 +150,7 @@ export class Http {
   }
 
   /** Sends a request and returns its envelope. */
-  envelope(request: Request, call: CallOptions = {}): Promise<Envelope> {
+  envelope<R>(request: Request, call: CallOptions = {}): Promise<Envelope<R>> {
     return this.send(request, call, async (response) => {
       const text = await response.text();
       try {
@@ -169,8 +169,8 @@ export class Http {
 }
 
 /** An answer in JSON, with its ETag. */
-export interface Envelope {
-  payload: any;
+export interface Envelope<R> {
+  payload: R;
   next?: string;
   count?: number;
   limited?: boolean;

@@ -27,9 +27,12 @@ export type {
   ListOptions,
   Order,
   Result,
+  SchemaField,
+  SchemaRelation,
   Select,
   TableName,
   TableOf,
+  TableSchema,
   Update,
   Where,
 } from "./types.js";

@@ -78,8 +78,8 @@ export class Media {
     this.#http = http;
   }
 
-  async #send(request: Request, call: CallOptions) {
-    return (await this.#http.envelope(request, call)).payload;
+  async #send<R>(request: Request, call: CallOptions): Promise<R> {
+    return (await this.#http.envelope<R>(request, call)).payload;
   }
 
   /** Uploads a file, in one request or, above 8 MB, resumably in parts. */
@@ -110,7 +110,7 @@ export class Media {
     form.append("file", blob, name);
     onProgress?.({ sent: 0, total: blob.size });
     const request: Request = { method: "POST", path: "media", body: form, repeat: "undone" };
-    const [uploaded] = await this.#send(request, within(blob.size));
+    const [uploaded] = await this.#send<[UploadedFile]>(request, within(blob.size));
     onProgress?.({ sent: blob.size, total: blob.size });
     return uploaded;
   }
@@ -129,7 +129,7 @@ export class Media {
   /** Returns the files, the newest first unless `order` is given. */
   async list({ signal, timeout, retries, headers, repeatable, ...options }: ListFiles = {}): Promise<FileList> {
     const call = { signal, timeout, retries, headers, repeatable };
-    const { payload, count } = await this.#http.envelope(
+    const { payload, count } = await this.#http.envelope<FileInfo[]>(
       { method: "GET", path: `media${search(options)}`, repeat: "always" },
       call,
     );
@@ -138,7 +138,7 @@ export class Media {
 
   /** Returns a file's metadata, or null if no file has this id. */
   get(id: number, call: CallOptions = {}): Promise<FileInfo | null> {
-    return this.#send({ method: "GET", path: `media/${+id}`, repeat: "always" }, call).catch((error) => {
+    return this.#send<FileInfo>({ method: "GET", path: `media/${+id}`, repeat: "always" }, call).catch((error) => {
       if (error instanceof SelkieError && error.code === "media_not_found") return null;
       throw error;
     });

@@ -75,7 +75,7 @@ export function search(options: Record<string, unknown>): string {
 }
 
 /** Returns whether the argument selects records by conditions, rather than one record by its key. */
-export const isSelection = (what: any): what is { where: any } =>
+export const isSelection = (what: unknown): what is { where: Record<string, unknown> } =>
   typeof what === "object" && what !== null && "where" in what;
 
 interface Write {

@@ -2,11 +2,11 @@
 import { noAnswer } from "./errors.js";
 
 /** Yields the value of each line. Ends the request if the caller stops early; fails if the answer was cut short. */
-export async function* lines(
+export async function* lines<R>(
   response: Response,
   release: () => void,
   signal?: AbortSignal,
-): AsyncGenerator<any, void, undefined> {
+): AsyncGenerator<R, void, undefined> {
   const reader = response.body!.getReader();
   const text = new TextDecoder();
   let rest = "";

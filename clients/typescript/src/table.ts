@@ -21,6 +21,7 @@ import type {
   Result,
   Selection,
   Strict,
+  TableSchema,
   Update,
   Where,
 } from "./types.js";
@@ -44,8 +45,8 @@ export class Table<DB, T extends AnyTable> {
     this.#path = pathOf(name);
   }
 
-  #send({ ifMatch, ...request }: Description, call: CallOptions) {
-    return this.#http.envelope(ifMatch ? { ...request, headers: { "if-match": ifMatch } } : request, call);
+  #send<R>({ ifMatch, ...request }: Description, call: CallOptions) {
+    return this.#http.envelope<R>(ifMatch ? { ...request, headers: { "if-match": ifMatch } } : request, call);
   }
 
   /** Returns the record, or null if there is none with this key. */
@@ -56,7 +57,7 @@ export class Table<DB, T extends AnyTable> {
     const call: GetOptions<DB, T> = options ?? {};
     const request = describe.get(this.#path, key, call);
     try {
-      const { payload, etag } = await this.#send(request, call);
+      const { payload, etag } = await this.#send<Result<DB, T, O>>(request, call);
       if (!request.path.includes("?")) keepTag(payload, etag);
       return payload;
     } catch (error) {
@@ -66,11 +67,14 @@ export class Table<DB, T extends AnyTable> {
   }
 
   /** Returns the records; the list has `next` or `more` if further records follow, and `count` if requested. */
-  async list<const O extends ListOptions<DB, T> = {}>(
+  list<const O extends ListOptions<DB, T> = {}>(
     options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
   ): Promise<List<Result<DB, T, O>>> {
-    const call: ListOptions<DB, T> = options ?? {};
-    const { payload, next, more, count, limited } = await this.#send(describe.list(this.#path, call), call);
+    return this.#list(options ?? {});
+  }
+
+  async #list<R>(call: ListOptions<DB, T>): Promise<List<R>> {
+    const { payload, next, more, count, limited } = await this.#send<R[]>(describe.list(this.#path, call), call);
     // These members are not enumerable, so that the list compares and prints like a plain array.
     for (const [name, value] of Object.entries({ next, more, count, limited }))
       Object.defineProperty(payload, name, { value });
@@ -87,15 +91,19 @@ export class Table<DB, T extends AnyTable> {
   async *pages<const O extends ListOptions<DB, T> = {}>(
     options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
   ): AsyncGenerator<List<Result<DB, T, O>>, void, undefined> {
-    let read: any = { limit: PAGE_RECORDS, ...options };
-    while (read) {
-      const records = await this.list<any>(read);
-      yield records as any;
+    yield* this.#pages(options ?? {});
+  }
+
+  async *#pages<R>({ limit = PAGE_RECORDS, ...options }: ListOptions<DB, T>): AsyncGenerator<List<R>, void, undefined> {
+    let read: ListOptions<DB, T> = options;
+    for (;;) {
+      const records = await this.#list<R>({ ...read, limit });
+      yield records;
       // The options `page` and `offset` exclude each other, and a cursor excludes both.
-      const { page, offset = page ? (page - 1) * read.limit : 0, ...rest } = read;
-      read = records.next
-        ? { ...rest, after: records.next }
-        : records.more && { ...rest, offset: offset + records.length };
+      const { page = 1, offset = (page - 1) * limit, ...rest } = read;
+      if (records.next) read = { ...rest, after: records.next };
+      else if (records.more) read = { ...rest, offset: offset + records.length };
+      else return;
     }
   }
 
@@ -111,7 +119,7 @@ export class Table<DB, T extends AnyTable> {
     };
     const records = await this.#http.send(request, call, async (response, release) => {
       const whole = !response.headers.get("x-selkie-limited");
-      if (whole) return lines(response, release, call.signal);
+      if (whole) return lines<Result<DB, T, O>>(response, release, call.signal);
       release();
       await response.body?.cancel();
       return undefined;
@@ -122,10 +130,10 @@ export class Table<DB, T extends AnyTable> {
     }
     // The key's role limits the records of one answer, so they are read in several answers.
     let left = call.limit ?? Infinity;
-    for await (const page of this.pages<any>(call as any)) {
+    for await (const page of this.#pages<Result<DB, T, O>>(call)) {
       for (const record of page) {
         if (left-- <= 0) return;
-        yield record as any;
+        yield record;
       }
       if (left <= 0) return;
     }
@@ -137,7 +145,7 @@ export class Table<DB, T extends AnyTable> {
     options?: O,
   ): Promise<InsertedMany<T, O>>;
   insert<const O extends InsertOptions<T> = {}>(record: Insert<T>, options?: O): Promise<Inserted<T, O>>;
-  async insert(records: unknown, options: InsertOptions<T> = {}): Promise<any> {
+  async insert(records: unknown, options: InsertOptions<T> = {}): Promise<unknown> {
     const request = describe.insert(this.#path, records, options);
     const { idempotencyKey, dryRun } = options;
     const repeats = (options.retries ?? this.#http.options.retries) !== 0;
@@ -161,14 +169,14 @@ export class Table<DB, T extends AnyTable> {
     options?: O,
   ): Promise<ChangedMany<T, O>>;
   update<const O extends ChangeOptions<T> = {}>(key: Key<T>, data: Update<T>, options?: O): Promise<Changed<T, O>>;
-  update(which: unknown, data: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Promise<any> {
+  update(which: unknown, data: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Promise<unknown> {
     return this.#change(() => describe.update(this.#path, which, data, options), which, options);
   }
 
   /** Deletes the record with this key, or all records that meet the conditions, and returns their number. */
   remove<const O extends ManyOptions<T> = {}>(which: Selection<DB, T>, options?: O): Promise<ChangedMany<T, O>>;
   remove<const O extends ChangeOptions<T> = {}>(key: Key<T>, options?: O): Promise<Changed<T, O>>;
-  remove(which: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Promise<any> {
+  remove(which: unknown, options: ChangeOptions<T> & ManyOptions<T> = {}): Promise<unknown> {
     return this.#change(() => describe.remove(this.#path, which, options), which, options);
   }
 
@@ -184,7 +192,8 @@ export class Table<DB, T extends AnyTable> {
   }
 
   /** Returns the table's fields, relations, and the methods that the key may use. */
-  async schema(call: CallOptions = {}): Promise<any> {
-    return (await this.#send({ method: "GET", path: `${this.#path}/_schema`, repeat: "always" }, call)).payload;
+  async schema(call: CallOptions = {}): Promise<TableSchema> {
+    return (await this.#send<TableSchema>({ method: "GET", path: `${this.#path}/_schema`, repeat: "always" }, call))
+      .payload;
   }
 }

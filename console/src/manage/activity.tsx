@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { api, holder } from "../session";
 import { texts } from "../texts";
-import { Button, Problem, Spinner } from "../ui";
+import { Button, Problem, Spinner, useTitle } from "../ui";
 import { sizeOf } from "../values";
 
 const words = texts.activity;
@@ -66,7 +66,7 @@ export default function Activity() {
   const [isPaused, setPaused] = useState(false);
   const [round, setRound] = useState(0);
   const isFull = holder.value.access === "full";
-  useEffect(() => void (document.title = `${words.heading} · ${texts.title}`), []);
+  useTitle(words.heading);
   useEffect(() => {
     if (!isFull || isPaused) return;
     let timer: ReturnType<typeof setTimeout>;

@@ -1,8 +1,8 @@
 // The keys of the project: what they may do, when they end; create and revoke.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { api, holder, route } from "../session";
 import { texts } from "../texts";
-import { Button, Copy, Dialog, Problem, Spinner, useLoad } from "../ui";
+import { Button, Copy, Dialog, Problem, Spinner, useLoad, useTitle } from "../ui";
 
 const words = texts.keys;
 /** Characters of an id that tell keys apart; UUIDv7 begin with the time. */
@@ -63,7 +63,7 @@ export function Keys() {
   const [revoking, setRevoking] = useState<Key | null>(null);
   const [error, setError] = useState<unknown>(null);
   const keys = useLoad(() => everyPage<Key>("keys", ({ id }) => id), []);
-  useEffect(() => void (document.title = `${words.heading} · ${texts.title}`), []);
+  useTitle(words.heading);
   if (holder.value.access !== "full") return <p class="pad">{words.full}</p>;
   const revoke = async ({ id }: Key, withCreated: boolean) => {
     setRevoking(null);

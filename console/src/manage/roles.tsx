@@ -1,8 +1,8 @@
 // The roles of the project: their files, and a look at the console as one of their keys.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { api, beginTest, holder, keep, kept, to } from "../session";
 import { texts } from "../texts";
-import { Button, Dialog, Icon, Problem, Spinner, useLoad } from "../ui";
+import { Button, Dialog, Icon, Problem, Spinner, useLoad, useTitle } from "../ui";
 import { jsonText } from "../values";
 import { claimsOf, roleNames } from "./keys";
 
@@ -20,7 +20,7 @@ const TEMPLATE = `{
 
 export function Roles({ name }: { name: string }) {
   const roles = useLoad(roleNames, []);
-  useEffect(() => void (document.title = `${words.heading} · ${texts.title}`), []);
+  useTitle(words.heading);
   if (holder.value.access !== "full") return <p class="pad">{texts.keys.full}</p>;
   return (
     <div class="manage">

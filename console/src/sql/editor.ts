@@ -72,7 +72,17 @@ export function openEditor(
     state: EditorState.create({
       doc: text,
       extensions: [
-        Prec.highest(keymap.of([{ key: "Mod-Enter", run: () => (onRun(), true) }])),
+        Prec.highest(
+          keymap.of([
+            {
+              key: "Mod-Enter",
+              run: () => {
+                onRun();
+                return true;
+              },
+            },
+          ]),
+        ),
         lineNumbers(),
         history(),
         bracketMatching(),

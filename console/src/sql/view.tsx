@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { databases, forget, loadDatabases, loadTables, schemaOf, tables } from "../schema";
 import { api, holder, keep, kept } from "../session";
 import { texts } from "../texts";
-import { Button, Popup, Problem, Spinner } from "../ui";
+import { Button, Popup, Problem, Spinner, useTitle } from "../ui";
 import { csv, type Row, save, show } from "../values";
 import { type Editor, openEditor } from "./editor";
 
@@ -37,8 +37,8 @@ export default function Sql() {
   const [database, setDatabase] = useState<string>(() => kept("sql:database", databases.value?.[0] ?? ""));
   const run = useRef<(explain?: true) => void>(() => {});
 
+  useTitle(texts.sql.heading);
   useEffect(() => {
-    document.title = `${texts.sql.heading} · ${texts.title}`;
     if (!box.current) return;
     editor.current = openEditor(box.current, kept("sql:text", ""), {
       onRun: () => run.current(),
@@ -138,7 +138,11 @@ export default function Sql() {
                     <button
                       type="button"
                       class="link"
-                      onClick={() => (editor.current?.setText(query), close(), editor.current?.focus())}
+                      onClick={() => {
+                        editor.current?.setText(query);
+                        close();
+                        editor.current?.focus();
+                      }}
                     >
                       <code>{query}</code>
                     </button>

@@ -76,7 +76,14 @@ export function EditsBar({
             <ul class="review">
               {list.map((edit) => (
                 <li key={edit.id} class={edit.faults?.length || edit.theirs !== undefined ? "wrong" : ""}>
-                  <button type="button" class="link" onClick={() => (close(), onOpen(edit.id))}>
+                  <button
+                    type="button"
+                    class="link"
+                    onClick={() => {
+                      close();
+                      onOpen(edit.id);
+                    }}
+                  >
                     <span class={`verb ${edit.kind}`}>{VERBS[edit.kind]}</span> {edit.key.map(label).join(", ")}
                   </button>
                   {Object.entries(edit.data).map(([field, value]) => (

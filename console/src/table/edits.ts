@@ -121,7 +121,7 @@ export class Edits {
   /** Reads the record's ETag, so that the save can tell whether somebody else changed the record meanwhile. */
   async #see(edit: Edit, row: Row): Promise<void> {
     try {
-      const record = await tableOf(this.table).get(edit.key as any);
+      const record = await tableOf(this.table).get(edit.key);
       const isChanged = record === null || Object.keys(edit.before).some((field) => !same(record[field], row[field]));
       if (isChanged) this.#patch(edit.id, { theirs: record });
       else this.#patch(edit.id, { tag: etagOf(record) });
@@ -176,7 +176,7 @@ export class Edits {
   async keepMine(id: string): Promise<void> {
     const edit = this.byId.value.get(id);
     if (!edit) return;
-    const record = await tableOf(this.table).get(edit.key as any);
+    const record = await tableOf(this.table).get(edit.key);
     if (record === null) return this.#patch(id, { theirs: null });
     const before = Object.fromEntries(Object.keys(edit.before).map((field) => [field, record[field]]));
     this.#patch(id, { tag: etagOf(record), before, theirs: undefined, faults: [] } as Partial<Edit>);
@@ -233,9 +233,7 @@ export class Edits {
     const table = tableOf(this.table);
     if (edit.kind === "insert") return table.insert(edit.data);
     const match = edit.tag ? { ifMatch: edit.tag } : {};
-    return edit.kind === "update"
-      ? table.update(edit.key as any, edit.data, match)
-      : table.remove(edit.key as any, match);
+    return edit.kind === "update" ? table.update(edit.key, edit.data, match) : table.remove(edit.key, match);
   }
 
   async #all(list: readonly Edit[]): Promise<void> {
@@ -244,9 +242,7 @@ export class Edits {
       return list.map((edit) => {
         if (edit.kind === "insert") return table.insert(edit.data);
         const match = edit.tag ? { ifMatch: edit.tag } : {};
-        return edit.kind === "update"
-          ? table.update(edit.key as any, edit.data, match)
-          : table.remove(edit.key as any, match);
+        return edit.kind === "update" ? table.update(edit.key, edit.data, match) : table.remove(edit.key, match);
       });
     });
   }
@@ -274,7 +270,7 @@ export class Edits {
     this.#patch(edit.id, { faults });
     if (error.code === "precondition_failed" || error.code === "record_not_found") {
       const record = await tableOf(this.table)
-        .get(edit.key as any)
+        .get(edit.key)
         .catch(() => undefined);
       if (record !== undefined) this.#patch(edit.id, { theirs: record, faults: [] });
     }

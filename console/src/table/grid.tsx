@@ -196,7 +196,11 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
                     role="gridcell"
                     aria-colindex={column + 1}
                     class={className}
-                    onClick={() => !isEditing && (setActive({ row: index, column }), own.current?.focus())}
+                    onClick={() => {
+                      if (isEditing) return;
+                      setActive({ row: index, column });
+                      own.current?.focus();
+                    }}
                     onDblClick={() => edit(index, column)}
                   >
                     {!line ? (

@@ -1,4 +1,5 @@
 // The editor of one value, by the type of its field. Must not know where the value is stored.
+import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Field, isNumeric, kindOf } from "../schema";
 import { texts } from "../texts";
@@ -27,7 +28,7 @@ export function isInline(field: Field, value: unknown): boolean {
 
 export function FieldInput(props: InputProps) {
   const { field, value, onChange, label, focused, compact, describedBy, invalid } = props;
-  const own = useRef<HTMLElement>(null);
+  const own = useRef<HTMLElement | null>(null);
   const kind = kindOf(field);
   useLayoutEffect(() => {
     if (!focused) return;
@@ -35,7 +36,9 @@ export function FieldInput(props: InputProps) {
     if (own.current instanceof HTMLInputElement) own.current.select();
   }, []);
   const common = {
-    ref: own as any,
+    ref: (element: HTMLElement | null) => {
+      own.current = element;
+    },
     "aria-label": label,
     "aria-describedby": describedBy,
     "aria-invalid": invalid || undefined,
@@ -157,7 +160,7 @@ function Json({
   describedBy,
   invalid,
   children,
-}: InputProps & { children?: any }) {
+}: InputProps & { children?: ComponentChildren }) {
   const kind = kindOf(field);
   const own = useRef<HTMLTextAreaElement>(null);
   const id = useId();

@@ -1,4 +1,5 @@
 // The query of the grid: filters, order, search and columns, as options of the client and as code for a user to copy.
+import type { AnyDatabase, AnyTable, ListOptions } from "@selkie/client";
 import { type Kind, isNumeric } from "../schema";
 
 export interface Filter {
@@ -100,7 +101,7 @@ const listOf = (text: string) =>
     .map((item) => item.trim())
     .filter((item) => item !== "");
 
-function valueOf({ operator, value }: Filter): unknown {
+function operandOf({ operator, value }: Filter): unknown {
   const { values } = operatorOf(operator);
   return values === "none" ? null : values === "one" ? value : listOf(value);
 }
@@ -108,10 +109,11 @@ function valueOf({ operator, value }: Filter): unknown {
 function condition(filter: Filter): unknown {
   if (filter.operator === "isNull") return null;
   if (filter.operator === "isNotNull") return { ne: null };
-  return filter.operator === "eq" ? valueOf(filter) : { [filter.operator]: valueOf(filter) };
+  return filter.operator === "eq" ? operandOf(filter) : { [filter.operator]: operandOf(filter) };
 }
 
-type Options = Record<string, unknown>;
+/** Options of the client's `list`. */
+export type Options = Pick<ListOptions<AnyDatabase, AnyTable>, "select" | "where" | "order" | "fullTextSearch">;
 
 /** Returns the options of the client's `list`. The `keys` are always selected, so that records can be addressed. */
 export function listOptions(query: Query, keys: readonly string[]): Options {
@@ -145,7 +147,7 @@ function plainOptions(query: Query, keys: readonly string[]): Options {
     let name = filter.field;
     while (labels.has(name)) name += "_";
     labels.add(name);
-    const value = values === "none" ? {} : { value: valueOf(filter) };
+    const value = values === "none" ? {} : { value: operandOf(filter) };
     const other = name === filter.field ? {} : { fieldName: filter.field };
     return [name, equality === "=" && name === filter.field ? filter.value : { ...other, ...value, equality }];
   });

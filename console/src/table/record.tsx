@@ -44,7 +44,7 @@ export function RecordPanel({
   // A record that was opened from the list of changes, or after a reload, is known by its edit until it is read.
   const isUnread = !shown && !isNew && may.read && edit !== undefined;
   const read = useLoad(
-    async () => (isUnread ? ((await tableOf(`${database}.${table}`).get(edit.key as any)) as Row | null) : null),
+    async () => (isUnread ? ((await tableOf(`${database}.${table}`).get(edit.key)) as Row | null) : null),
     [id, isUnread],
   );
   const row = shown ?? (read.value && edit ? { ...read.value, ...edit.before } : undefined);

@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { tableOf } from "../session";
 import type { Row } from "../values";
+import type { Options } from "./query";
 
 const PAGE_RECORDS = 100;
 /** Maximum pages in memory; the pages farthest from the view are dropped, and read again when they are shown. */
@@ -29,7 +30,7 @@ export class Rows {
 
   constructor(
     private readonly table: string,
-    private readonly options: Record<string, unknown>,
+    private readonly options: Options,
   ) {
     void this.#fill();
   }
@@ -96,7 +97,7 @@ export class Rows {
   async #read(at: number): Promise<void> {
     const page = this.#pages[at]!;
     const options = { ...this.options, limit: this.#size, ...page.begin, signal: this.#abort.signal };
-    const rows = await tableOf(this.table).list(options as any);
+    const rows = await tableOf(this.table).list(options);
     // A role may allow fewer records in one answer, which then is the size of a page.
     const hasMore = rows.next !== undefined || rows.more === true;
     if (at === 0 && hasMore) this.#size = rows.length;

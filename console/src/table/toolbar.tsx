@@ -145,7 +145,13 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
       <div class="row">
         <Button icon="plus" label={texts.table.addFilter} onClick={() => setFilters([...filters, blank()])} />
         <span class="grow" />
-        <Button label={texts.table.clear} onClick={() => (setQuery({ ...query, filters: [], any: false }), close())} />
+        <Button
+          label={texts.table.clear}
+          onClick={() => {
+            setQuery({ ...query, filters: [], any: false });
+            close();
+          }}
+        />
         <Button type="submit" look="main" label={texts.table.apply} />
       </div>
     </form>
@@ -194,7 +200,13 @@ function Search({ schema, query, setQuery, close, fields: preselected }: PanelPr
       <p class="dim small">{texts.table.searchSigns}</p>
       <div class="row">
         <span class="grow" />
-        <Button label={texts.table.clear} onClick={() => (setQuery({ ...query, search: null }), close())} />
+        <Button
+          label={texts.table.clear}
+          onClick={() => {
+            setQuery({ ...query, search: null });
+            close();
+          }}
+        />
         <Button type="submit" look="main" label={texts.table.search} disabled={fields.length === 0} />
       </div>
     </form>

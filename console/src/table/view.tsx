@@ -4,12 +4,12 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { keyFields, schemaOf, type Schema } from "../schema";
 import { route, tableOf, to } from "../session";
 import { texts } from "../texts";
-import { Button, Icon, Problem, Spinner, useLoad } from "../ui";
+import { Button, Icon, Problem, Spinner, useLoad, useTitle } from "../ui";
 import { csv, type Row, save } from "../values";
 import { Edits } from "./edits";
 import { EditsBar } from "./edits-bar";
 import { Grid } from "./grid";
-import { listOptions, NO_QUERY, type Query, readQuery, writeQuery } from "./query";
+import { type Options, listOptions, NO_QUERY, type Query, readQuery, writeQuery } from "./query";
 import { RecordPanel } from "./record";
 import { Rows } from "./rows";
 import { Structure } from "./structure";
@@ -17,7 +17,7 @@ import { ToolBar } from "./toolbar";
 
 export function TableView({ database, table, tab }: { database: string; table: string; tab: "data" | "structure" }) {
   const { value: schema, error, again } = useLoad(() => schemaOf(database, table), [database, table]);
-  useEffect(() => void (document.title = `${table} · ${texts.title}`), [table]);
+  useTitle(table);
   return (
     <div class="table-view">
       <div class="head">
@@ -91,7 +91,10 @@ function Records({ database, table, schema }: { database: string; table: string;
       const { select: _, order: __, ...conditions } = JSON.parse(asked);
       void countOf(tableOf(name), conditions, keys, control.signal).then(setCount, () => {});
     });
-    return () => (stop(), control.abort());
+    return () => {
+      stop();
+      control.abort();
+    };
   }, [rows, round]);
   const setQuery = (next: Query) => {
     location.hash = to("data", [database, table], writeQuery(next));
@@ -172,7 +175,10 @@ function Records({ database, table, schema }: { database: string; table: string;
       <EditsBar
         edits={edits}
         onOpen={(id) => setOpen(open?.id === id ? open : { id })}
-        onSaved={() => (setOpen(null), reload())}
+        onSaved={() => {
+          setOpen(null);
+          reload();
+        }}
         onPartly={reload}
       />
     </div>
@@ -187,7 +193,7 @@ type Count = { exact: number } | { more: number };
 /** Counts the records, unless there are very many: MariaDB counts by reading all of them. */
 async function countOf(
   table: ReturnType<typeof tableOf>,
-  conditions: object,
+  conditions: Options,
   keys: string[],
   signal: AbortSignal,
 ): Promise<Count> {
@@ -197,9 +203,9 @@ async function countOf(
     limit: 1,
     offset: COUNTED_MAX,
     signal,
-  } as any);
+  });
   if (beyond.length > 0) return { more: COUNTED_MAX };
-  const { count } = await table.list({ ...conditions, limit: 0, count: true, signal } as any);
+  const { count } = await table.list({ ...conditions, limit: 0, count: true, signal });
   return { exact: count ?? 0 };
 }
 
