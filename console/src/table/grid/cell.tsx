@@ -1,0 +1,97 @@
+// A cell of the grid: shows a value, or edits it.
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { type Field, isNumeric, kindOf } from "../../schema";
+import { to } from "../../session";
+import { texts } from "../../texts";
+import { Icon } from "../../ui";
+import { label, type Row, show } from "../../values";
+import { FieldInput, type InputProps } from "../input";
+import { NO_QUERY, writeQuery } from "../query";
+
+/** Shows a value, with a link to the record to which its foreign key refers. */
+export function CellValue({
+  database,
+  field,
+  record,
+  isNew,
+}: {
+  database: string;
+  field: Field;
+  record: Row;
+  isNew?: boolean;
+}) {
+  const value = record[field.name];
+  if (value === undefined) {
+    const isMissing = isNew && field.required;
+    return (
+      <span class={isMissing ? "fault small" : "look-null"}>
+        {isMissing ? texts.record.required : isNew ? texts.record.default : ""}
+      </span>
+    );
+  }
+  const kind = kindOf(field);
+  const { text, look } = show(value, kind);
+  const reference = field.references;
+  return (
+    <>
+      <span class={`value look-${look} ${isNumeric(kind) ? "right" : ""}`}>{text}</span>
+      {reference && value !== null && (
+        <a
+          class="follow"
+          tabIndex={-1}
+          aria-label={texts.table.follow(reference.table)}
+          title={texts.table.follow(reference.table)}
+          href={to(
+            "data",
+            [database, reference.table],
+            writeQuery({ ...NO_QUERY, filters: [{ field: reference.field, operator: "eq", value: label(value) }] }),
+          )}
+        >
+          <Icon name="link" />
+        </a>
+      )}
+    </>
+  );
+}
+
+export function CellEditor({
+  field,
+  value,
+  commit,
+  done,
+}: Pick<InputProps, "field" | "value"> & { commit: (value: unknown) => void; done: () => void }) {
+  const [own, setOwn] = useState(value);
+  const isDone = useRef(false);
+  const finish = (isKept: boolean) => {
+    if (isDone.current) return;
+    isDone.current = true;
+    if (isKept && own !== value) commit(own);
+    done();
+  };
+  const latest = useRef(finish);
+  latest.current = finish;
+  useLayoutEffect(() => {
+    // A reload keeps what was typed, like an Enter.
+    const keep = () => latest.current(true);
+    addEventListener("pagehide", keep);
+    return () => removeEventListener("pagehide", keep);
+  }, []);
+  const onKeyDown = (event: KeyboardEvent) => {
+    event.stopPropagation();
+    if (event.key === "Enter" || event.key === "Tab") {
+      event.preventDefault();
+      finish(true);
+    } else if (event.key === "Escape") {
+      finish(false);
+    }
+  };
+  return (
+    <div
+      class="cell-editor"
+      onKeyDown={onKeyDown}
+      onBlurCapture={(event) => !event.currentTarget.contains(event.relatedTarget as Node) && finish(true)}
+    >
+      <FieldInput field={field} value={own} onChange={setOwn} label={field.name} focused compact />
+    </div>
+  );
+}
