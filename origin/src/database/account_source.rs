@@ -1,5 +1,4 @@
-//! Gives the connection pools the MariaDB accounts of projects. `system::projects` supplies the functions that find and
-//! repair accounts, so that this folder need not know how projects are stored.
+//! Supplies the connection pools with projects' MariaDB accounts, without knowing how projects are stored.
 
 use crate::config::Account;
 use futures_util::future::BoxFuture;
@@ -18,7 +17,6 @@ pub struct AccountSource {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repaired {
-    /// The accounts were restored, so another login may succeed.
     Yes,
     No,
 }
@@ -30,8 +28,7 @@ impl std::fmt::Debug for AccountSource {
 }
 
 impl AccountSource {
-    /// Creates a source. `find` returns the account for a project's keys with an access; `repair` tries to restore the
-    /// password and rights of a project's accounts, after MariaDB refused a login.
+    /// `repair` runs after MariaDB refused a login.
     pub fn new(
         find: impl Fn(&ProjectName, Access) -> Account + Send + Sync + 'static,
         repair: impl Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync + 'static,

@@ -26,8 +26,7 @@ where
     rows.into_iter().collect()
 }
 
-/// Returns all rows as [`all`] does, or fails with [`TooLarge`](super::description_budget::TooLarge). The connection must then be
-/// closed, because rows of the result are left.
+/// After [`TooLarge`](super::description_budget::TooLarge) the connection must be closed: rows of the result are left.
 pub(super) async fn all_within<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
     budget: &mut DescriptionBudget,
@@ -45,8 +44,7 @@ where
     rows.into_iter().collect()
 }
 
-/// Awaits the statement `answer` and returns the first row of its result; `None` if there are no rows. Reads and
-/// discards the other rows.
+/// Discards the rows after the first.
 pub(super) async fn first<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
 ) -> Result<Option<T>, Error>

@@ -1,10 +1,7 @@
-//! Coalesces reads by key and inserts of one record: requests of one shape (the same account, table, columns and time
-//! limit) that arrive while statements of that shape are in flight share a statement (docs/decisions/0012). Knows
-//! nothing of HTTP.
-//!
-//! A request runs alone and at once while fewer than `IN_FLIGHT_MAX` statements of its shape are in flight, and during
-//! a back-off after refused statements (see `queue`). A shared statement begins after all of its requests have arrived,
-//! so that no request gets data that was read before the request arrived.
+//! Coalesces reads by key and inserts of one record that have one shape (account, table, columns, time limit) and
+//! arrive while statements of that shape are in flight (docs/decisions/0012). A shared statement begins after all of
+//! its requests have arrived, so that no request gets data that was read before the request arrived. Knows nothing of
+//! HTTP.
 
 mod in_flight;
 mod insert_one;
@@ -32,32 +29,26 @@ pub struct Coalescer {
     pools: Arc<Pools>,
     reads: Requests<Reads>,
     inserts: Requests<Inserts>,
-    /// Counters since the start: the statements that ran for several requests, and the requests that these statements
-    /// served. Failed statements count too.
+    /// Counters since the start; failed statements count too.
     shared_statements: AtomicU64,
     shared_requests: AtomicU64,
 }
 
-/// A kind of statement that requests can share.
 trait CoalescedStatement: Sized + Send + Sync + 'static {
-    /// The table and columns that all requests of one shared statement have in common. [`Key`] adds the account and the
-    /// time limit.
+    /// [`Key`] adds the account and the time limit.
     type Shape: Eq + Hash + Send + Sync + 'static;
-    /// The part of a statement that differs per request.
     type Item: Clone + Send + 'static;
     type Output: Send + 'static;
 
-    /// The maximum number of statements of one shape that count as in flight; further requests wait for a shared
-    /// statement. Found by measurement.
+    /// Found by measurement.
     const IN_FLIGHT_MAX: usize;
 
     fn requests(coalescer: &Coalescer) -> &Requests<Self>;
 
-    /// Returns how many of the `waiting` requests (1 or more) the next shared statement serves: at least 1.
+    /// `waiting` is at least 1, and so is the result.
     fn share(shape: &Self::Shape, waiting: usize) -> usize;
 
-    /// Returns whether each request may be run alone after a shared statement failed with `error` after `spent`: true
-    /// if the failed statement wrote nothing and a request alone may succeed.
+    /// True if the failed statement wrote nothing and a request alone may succeed.
     fn may_run_alone(error: &DbError, spent: Duration) -> bool;
 
     fn run_one(
@@ -66,25 +57,21 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
         item: Self::Item,
     ) -> impl Future<Output = mysql_async::Result<Self::Output>> + Send;
 
-    /// Runs one statement for several requests. Returns one output per item, in the order of `items`, or another number
-    /// of outputs if the result can't be assigned to the requests.
+    /// Returns one output per item, in order, or another number if the result can't be assigned to the requests.
     fn run_several(
         connection: &mut Connection,
         shape: &Self::Shape,
         items: Vec<Self::Item>,
     ) -> impl Future<Output = mysql_async::Result<Vec<Self::Output>>> + Send;
 
-    /// Adds the host's position after a successful statement to its outputs, unless the statement is a read.
     fn note_position(lease: &mut Lease, outputs: &mut [Self::Output]) -> impl Future<Output = ()> + Send;
 }
 
 type Requests<K> = Queue<Key<<K as CoalescedStatement>::Shape>, Waiter<K>>;
 
-/// What requests must have in common to share a statement. Cheap to clone.
 struct Key<S> {
     account: Arc<Account>,
     shape: Arc<S>,
-    /// The time limit of a statement. Requests with different limits do not share a statement.
     limit: Duration,
 }
 
@@ -113,11 +100,11 @@ impl<S: Hash> Hash for Key<S> {
 struct Waiter<K: CoalescedStatement> {
     item: K::Item,
     caller: AnswerSender<K>,
-    /// Counts the request in the account's queue, whose length is limited, until dropped.
+    /// Counts the request in the account's queue until dropped.
     _ticket: QueueTicket,
 }
 
-/// Sends the result to a waiting request; closed once the request waits no longer (client disconnected, time over).
+/// Closed once the request waits no longer (client disconnected, time over).
 type AnswerSender<K> = oneshot::Sender<Answer<K>>;
 
 type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
@@ -134,8 +121,6 @@ impl Coalescer {
         Self { pools, reads: Queue::default(), inserts: Queue::default(), shared_statements, shared_requests }
     }
 
-    /// Returns two counters since the start: the statements that ran for several requests, and the requests that these
-    /// statements served. Failed statements count too.
     pub fn shared(&self) -> (u64, u64) {
         (self.shared_statements.load(Ordering::Relaxed), self.shared_requests.load(Ordering::Relaxed))
     }
@@ -147,8 +132,6 @@ impl Coalescer {
         }
     }
 
-    /// Reads one record by its key, by a statement that requests of the same account, shape and time limit may share.
-    /// Returns [`Found::Nothing`] if no record has the key. `limit` is the time limit of the statement.
     pub async fn select_by_key(
         self: &Arc<Self>,
         lessee: Lessee<'_>,
@@ -166,8 +149,6 @@ impl Coalescer {
         })
     }
 
-    /// Inserts one record, by a statement that requests of the same account, shape and time limit may share. `limit` is
-    /// the time limit of the statement.
     pub async fn insert_one(
         self: &Arc<Self>,
         lessee: Lessee<'_>,
@@ -184,8 +165,6 @@ impl Coalescer {
         Ok(written)
     }
 
-    /// Runs a request alone and at once, or waits for a statement that it shares with other requests of its shape. If
-    /// the shared statement fails without effect, the request then runs alone.
     async fn run<K: CoalescedStatement>(
         self: &Arc<Self>,
         (account, caller_id): (Arc<Account>, Uuid),
@@ -262,8 +241,6 @@ async fn run_several<K: CoalescedStatement>(
     }
 }
 
-/// Returns the error for a request of which it is not known whether its shared statement ran, or whose output can't be
-/// told from the statement's result.
 fn unknown() -> DbError {
     DbError::Unavailable("whether a shared statement ran is not known".into())
 }

@@ -19,21 +19,16 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// A connection is pinged before it is leased again if its last lease began longer ago than this, unless its session is
-/// reset then.
+/// A connection whose last lease began longer ago is pinged before the next lease, unless its session is reset.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
-/// The maximum number of concurrent KILL statements for the connections of one account's pool.
 pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
-/// The time limit for a KILL, including the wait for a permit and opening a connection.
+/// Includes the wait for a permit and opening a connection.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// The largest packet in bytes, and so the largest row, that the driver accepts from MariaDB, and the largest packet
-/// that it sends.
+/// The largest packet that the driver sends or accepts, and so the largest row.
 const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Session settings of the connections of projects' accounts, whatever the server's defaults are: UTC, strict SQL mode,
-/// utf8mb4, autocommit, limits on lock waits in seconds, the limit of GROUP_CONCAT in bytes, and at least 1,024 bytes
-/// that MariaDB sorts by. The query on a derived table sets FOUND_ROWS() to 1, since a reset keeps the value of
-/// FOUND_ROWS().
+/// Times are in seconds, sizes in bytes. The query on a derived table sets FOUND_ROWS() to 1, since a reset keeps the
+/// value of FOUND_ROWS().
 const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit = 1, \
      sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
      innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576, \
@@ -57,11 +52,9 @@ pub(super) struct Connection {
     pub(super) session: SessionState,
     used_at: Instant,
     epoch: u64,
-    /// The value of [`Connector::trust`] when the session was opened, or last reset before a lease.
     trusted: u64,
-    /// MariaDB's `max_allowed_packet` in bytes: MariaDB closes the connection when it gets a larger packet.
+    /// MariaDB's `max_allowed_packet`: MariaDB closes the connection when it gets a larger packet.
     packet_max_bytes: usize,
-    /// The connection's slot in the budget of connections of all accounts; freed when the connection is dropped.
     pub(super) slot: Slot,
     pub(super) host: Host,
     pub(super) positions: Positions,
@@ -69,34 +62,26 @@ pub(super) struct Connection {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DefaultSchema {
-    /// The session has no default schema.
     Unset,
     Set(DatabaseName),
-    /// A statement may have changed the default schema.
     Unknown,
 }
 
-/// What earlier statements may have left in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionState {
-    /// Nothing: the session is new or was just reset.
     Pristine,
-    /// Only state that no statement of this program reads, such as the last insert id. Needs no reset, except before a
-    /// caller's SQL that may read session state.
+    /// Only state that no statement of this program reads. Needs a reset only before a caller's SQL.
     Used,
-    /// Any state: the session must be reset before its next use.
     Dirty,
 }
 
 pub(super) struct Connector {
     hosts: Hosts,
-    /// The connection options for each host, by its index.
     opts: Vec<Opts>,
-    /// Incremented by [`Connector::forget_all`]. Connections opened before an increment are closed instead of leased.
+    /// Connections opened before the last increment are closed instead of leased.
     epoch: AtomicU64,
-    /// Incremented when statements may have changed session state without marking their session as
-    /// [`SessionState::Dirty`], for example because a trigger was not known yet. Sessions that were opened or last
-    /// reset before the increment are reset before their next use.
+    /// Incremented when statements may have changed session state without marking their session as dirty, for example
+    /// because a trigger was not known yet. Sessions older than the increment are reset before their next use.
     trust: AtomicU64,
     kills: Arc<Semaphore>,
     budget: Arc<ConnectionBudget>,
@@ -120,22 +105,17 @@ impl Connector {
         }
     }
 
-    /// Marks all connections that the account's pool has opened so far, to any host, as lost, so that none is leased
-    /// again, and calls [`Hosts::suspect`] for `host`. Called when a connection to `host` is lost, or can't be opened
-    /// for another reason than that the host has too many connections.
+    /// Called when a connection to `host` is lost, or can't be opened for another reason than too many connections.
     pub(super) fn forget_all(&self, host: &Host) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.hosts.suspect(host);
     }
 
-    /// Causes all sessions of the account that are open now to be reset before their next use.
     pub(super) fn reset_all_sessions(&self) {
         self.trust.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Spawns a task that kills a connection and its statement in MariaDB, over another connection; returns without
-    /// waiting, and errors are only logged. Does nothing outside of a Tokio runtime, or if the connection's host was
-    /// left (see `hosts`).
+    /// Returns without waiting; errors are only logged.
     pub(super) fn kill(&self, connection: &Connection) {
         let (id, host) = (connection.conn.id(), &connection.host);
         let is_left = host.left.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -188,7 +168,6 @@ impl Connector {
     }
 }
 
-/// Properties of the server, read once on each new connection.
 struct Server {
     packet_max_bytes: usize,
     positions: Positions,
@@ -209,10 +188,7 @@ impl Connector {
         Ok(Server { packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES), positions })
     }
 
-    /// Connects to the serving host, or for [`Purpose::Reading`] to the next healthy replica. If the host is lost
-    /// meanwhile, may try again, at most [`TRIES_MAX_COUNT`] times in all. If the last attempt fails, all open
-    /// connections of the account, to any host, are discarded, unless the host refused the connection because it has
-    /// too many.
+    /// If the last attempt fails, all open connections of the account are discarded, unless the host has too many.
     async fn connect(&self) -> Result<(Host, Conn, Server), mysql_async::Error> {
         let mut tries = 1;
         loop {
@@ -268,7 +244,6 @@ impl managed::Manager for Connector {
 }
 
 impl Connection {
-    /// Runs a statement as a prepared statement. The connection caches prepared statements by SQL text.
     pub(super) async fn run(
         &mut self,
         text: &str,
@@ -278,8 +253,6 @@ impl Connection {
         self.execute(statement, params).await
     }
 
-    /// Returns the prepared statement for a SQL text, from the connection's cache or prepared now. Does not run the
-    /// statement.
     pub(super) async fn prepare(&mut self, text: &str, params: &Params) -> Result<Statement, mysql_async::Error> {
         if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
             return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(self.packet_max_bytes))));
@@ -287,7 +260,6 @@ impl Connection {
         self.statements.get(&mut self.conn, text).await
     }
 
-    /// Runs a statement from [`Connection::prepare`].
     pub(super) async fn execute(
         &mut self,
         statement: Statement,
@@ -296,7 +268,6 @@ impl Connection {
         self.conn.exec_iter(statement, params).await
     }
 
-    /// Runs one of the program's own queries as a prepared statement, which is cached, and returns all rows.
     pub(super) async fn ask<T: FromRow + Send + 'static>(
         &mut self,
         text: &'static str,
@@ -306,7 +277,6 @@ impl Connection {
         ask::all(self.conn.exec_iter(statement, params)).await
     }
 
-    /// Runs a statement of this program as [`Connection::ask`] does, and fails if its rows don't fit the budget.
     pub(super) async fn ask_within<T: FromRow + Send + 'static>(
         &mut self,
         text: &'static str,
@@ -317,8 +287,7 @@ impl Connection {
         ask::all_within(self.conn.exec_iter(statement, params), budget).await
     }
 
-    /// Unsets the default schema by logging in again (`COM_CHANGE_USER`), which also resets the session and drops its
-    /// prepared statements.
+    /// Logs in again (`COM_CHANGE_USER`), which also resets the session and drops its prepared statements.
     pub(super) async fn leave_schema(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
         self.conn.change_user(ChangeUserOpts::new().with_db_name(None)).await?;
@@ -327,8 +296,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Resets the session: rolls back, drops temporary tables and prepared statements, and clears variables and locks.
-    /// The default schema stays (MariaDB's manual, `COM_RESET_CONNECTION`).
+    /// Keeps the default schema (MariaDB's manual, `COM_RESET_CONNECTION`).
     pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
         self.conn.query_drop("ROLLBACK").await?;
@@ -345,11 +313,9 @@ impl Connection {
 #[error("the server can't reset a session")]
 struct NoReset;
 
-/// Returns an upper bound, in bytes, for the largest packet that the driver sends for a statement with its parameters.
-/// `packet_max_bytes` is MariaDB's `max_allowed_packet`.
+/// An upper bound, in bytes.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
-    /// If all values together have more bytes than this, the driver sends each value in packets of its own, of at most
-    /// this size.
+    /// If all values together have more bytes, each value gets packets of its own, of at most this size.
     const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;
     /// An upper bound for the size of a packet's header.
     const HEAD_BYTES: usize = 32;

@@ -1,13 +1,11 @@
-//! Writes the driver's values as CSV cells.
-//!
-//! NULL is an empty cell, a number has no quotes, and a JSON value or a geometry is its JSON text.
+//! Writes the driver's values as CSV cells: NULL is an empty cell, a JSON value or a geometry is its JSON text.
 
 use super::json::Decoder;
 use mysql_async::Value;
 use shared::envelope::write_csv;
 
 impl Decoder {
-    /// Appends a value as a CSV cell. NULL and an invalid geometry are empty cells.
+    /// An invalid geometry is an empty cell, as NULL is.
     pub(super) fn write_csv(self, value: &Value, out: &mut Vec<u8>) {
         match (self, value) {
             (_, Value::NULL) => {}
@@ -15,7 +13,6 @@ impl Decoder {
             (Self::Geometry, value) => {
                 let mut json = Vec::new();
                 self.write(value, &mut json);
-                // `null` stands for bytes that are no valid geometry.
                 if json != b"null" {
                     text(&json, out);
                 }
@@ -24,8 +21,7 @@ impl Decoder {
         }
     }
 
-    /// Appends a number, time or base64 text, which need no escaping, as in JSON but without quotes. An empty text
-    /// keeps its quotes, to differ from NULL.
+    /// An empty text keeps its quotes, to differ from NULL.
     fn write_bare(self, value: &Value, out: &mut Vec<u8>) {
         let start = out.len();
         self.write(value, out);

@@ -10,8 +10,8 @@ use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 pin_project! {
-    /// A future that ends at a [`Limit`]. The time counts from `since`, or else from the first poll that returned
-    /// pending: a step that is ready at once never reads the clock.
+    /// The time counts from `since`, or else from the first pending poll: a step that is ready at once never reads the
+    /// clock.
     pub(super) struct Within<S> {
         #[pin]
         step: S,
@@ -19,18 +19,15 @@ pin_project! {
         since: Option<Instant>,
         #[pin]
         alarm: Option<Unconstrained<Sleep>>,
-        // Completes when the host of the connection is left (see the module `hosts`).
         #[pin]
         left: Option<WaitForCancellationFutureOwned>,
     }
 }
 
-/// The limits of a step: the step is cancelled after a time, or when the host of its connection is left (see the module
-/// `hosts`).
+/// A step is cancelled after `time`, or when the host of its connection is left (see the module `hosts`).
 #[derive(Clone, Debug)]
 pub(super) struct Limit {
     pub(super) time: Duration,
-    /// Cancelled when the connection's host is left; `None` for a host that is never left, or without a host.
     pub(super) left: Option<CancellationToken>,
 }
 
@@ -40,7 +37,6 @@ impl From<Duration> for Limit {
     }
 }
 
-/// Runs a step until it ends or reaches its limit. The time counts from the first poll that returns pending.
 pub(super) fn within<T, S>(limit: impl Into<Limit>, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,
@@ -49,7 +45,7 @@ where
     Within { step, limit: time, since: None, alarm: None, left: left.map(CancellationToken::cancelled_owned) }
 }
 
-/// Runs a step as [`within`] does, but the time counts from `since`, so that several steps share one time limit.
+/// The time counts from `since`, so that several steps share one time limit.
 pub(super) fn within_since<T, S>(since: Instant, limit: impl Into<Limit>, step: S) -> Within<S>
 where
     S: Future<Output = Result<T, DbError>>,

@@ -7,7 +7,6 @@ use shared::limits::{DATABASE_DESCRIPTION_MAX_BYTES, TABLE_DESCRIPTION_MAX_BYTES
 
 #[derive(Debug)]
 pub(super) struct DescriptionBudget {
-    /// The bytes that were read so far.
     pub used: usize,
     limit: TooLarge,
 }

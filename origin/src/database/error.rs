@@ -20,67 +20,59 @@ use shared::policy::role_forbids;
 pub enum DbError {
     #[error("MariaDB refused with {0}")]
     Refused(u16, Refusal),
-    /// Connecting failed, the connection broke or its host was left, the driver failed, or the outcome of the work is
-    /// not known for another reason. The text is the cause, for logs only.
+    /// Also if the outcome of the work is not known. The text is the cause, for logs only.
     #[error("the connection to MariaDB failed")]
     Unavailable(Box<str>),
     #[error("too many requests wait for a connection")]
     Overloaded,
     #[error("the statement ran for too long")]
     Timeout,
-    /// The default schema of a statement does not exist for this account.
     #[error("there is no such database")]
     NoDatabase(DatabaseName),
     #[error("the statement has {0} parameters, {1} were given")]
     ParamCount(u16, usize),
-    /// The driver took a part of the statement for a named parameter, the statement has more values than the driver can
-    /// bind, or a row of a list of databases or tables has an unexpected form.
+    /// Also if a row of a list of databases or tables has an unexpected form.
     #[error("the driver misread the statement")]
     Misread,
     #[error("the statement reads a file of its client")]
     LocalFile,
-    /// The result sets of a statement that may return several, such as CALL, exceed the size that is buffered.
     #[error("the result sets are too large")]
     ResultsTooLarge,
-    /// The account can't store idempotency receipts (see `idempotency`): it lacks privileges on the table of receipts,
-    /// or the table is missing or has other columns.
+    /// The table of receipts (see `idempotency`) is missing or has other columns, or the account lacks privileges on
+    /// it.
     #[error("the account can't store idempotency receipts")]
     NoReceipts,
-    /// The statement is larger than MariaDB's `max_allowed_packet` of this many bytes.
+    /// Contains MariaDB's `max_allowed_packet` in bytes.
     #[error("the statement is larger than a packet")]
     PacketTooLarge(usize),
-    /// The response to a batch, or the records that a write returns, exceed the limits of one response.
+    /// Of a batch, or of a write that returns records.
     #[error("the answer is too large")]
     AnswerTooLarge,
-    /// The related records of one batch of records, or the records of a batch themselves, take more than
-    /// [`INCLUDE_MAX_BYTES`].
+    /// More than [`INCLUDE_MAX_BYTES`].
     #[error("the related records are too large")]
     IncludeTooLarge,
-    /// The head of the response, already sent, promises all rows, but rows that were added meanwhile exceed the maximum
-    /// number of rows of a read.
+    /// The head of the response, already sent, promises all rows, but rows added meanwhile exceed the maximum.
     #[error("rows were added while they were read")]
     RowsAdded,
-    /// The database did not reach the position of `X-Selkie-After` within the time limit.
+    /// The database did not reach `X-Selkie-After` within the time limit.
     #[error("the position is not reached")]
     NotReached,
     #[error("the position is another database's")]
     OtherPosition,
-    /// A table's or database's description is larger than the limit.
     #[error(transparent)]
     DescriptionTooLarge(TooLarge),
-    /// The position of `X-Selkie-After` is so far ahead of the database that it can't be the position of a write.
+    /// `X-Selkie-After` is too far ahead to be the position of a write.
     #[error("the position is none of this database")]
     NoPosition,
     #[error("the caller's role does not allow the record")]
     RoleForbids,
 }
 
-/// The SQLSTATE and message of an error from MariaDB.
 #[derive(Clone, Debug)]
 pub struct Refusal {
     state: String,
     message: String,
-    /// The index in `batchData` of the row at fault, if it is known.
+    /// Index in `batchData` of the row at fault.
     row: Option<usize>,
 }
 
@@ -131,8 +123,7 @@ impl From<LoadAborted> for DbError {
     }
 }
 
-/// The statement was not sent, since it exceeds `max_allowed_packet` (in bytes): MariaDB would have closed the
-/// connection.
+/// The statement was not sent, since MariaDB would have closed the connection. Contains `max_allowed_packet` in bytes.
 #[derive(Debug, thiserror::Error)]
 #[error("the statement is larger than a packet of {0} bytes")]
 pub(super) struct PacketTooLarge(pub(super) usize);
@@ -149,8 +140,7 @@ pub(super) struct InRow {
 pub(super) struct AnswerTooLarge;
 
 impl DbError {
-    /// Converts an error of connecting: to [`DbError::Overloaded`] if MariaDB has too many connections, otherwise to
-    /// [`DbError::Unavailable`], since callers must not see a message such as that of a refused password.
+    /// Callers must not see the driver's message, such as that of a refused password.
     pub(super) fn connecting(error: &mysql_async::Error) -> Self {
         match has_too_many_connections(error) {
             true => Self::Overloaded,
@@ -158,7 +148,7 @@ impl DbError {
         }
     }
 
-    /// Returns whether the connection or its host failed. It may then be unknown whether the statement ran.
+    /// It may then be unknown whether the statement ran.
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::DatabaseUnavailable),
@@ -167,14 +157,11 @@ impl DbError {
         }
     }
 
-    /// Returns whether the host refused the statement and ran no part of it, because the host has
-    /// left its cluster or is read-only. The statement can then be sent to another host.
+    /// The host ran no part of the statement, so the statement can be sent to another host.
     pub fn is_refused_by_host(&self) -> bool {
         matches!(self, Self::Refused(1047 | 1290, _)) && self.is_lost()
     }
 
-    /// Returns MariaDB's error number; `None` if the error is not [`DbError::Refused`], or has the SQLSTATE of a
-    /// SIGNAL.
     pub fn errno(&self) -> Option<u16> {
         match self {
             // A SIGNAL may carry any error number, so its number says nothing about schema, locks or keys.
@@ -184,20 +171,17 @@ impl DbError {
         }
     }
 
-    /// Returns whether MariaDB reports an unknown table, view or column, or a changed table definition: the cached
-    /// schema that the statement was planned with may be out of date.
+    /// The cached schema that the statement was planned with may be out of date.
     pub fn means_stale_schema(&self) -> bool {
         matches!(self.errno(), Some(1054 | 1146 | 1412 | 1615 | 4092))
     }
 
-    /// Returns whether MariaDB rolled back the transaction because of a deadlock or, with `innodb_snapshot_isolation` (the
-    /// default since 11.6), because a row has changed since the transaction began to read. The transaction may be run
-    /// again.
+    /// 1020: with `innodb_snapshot_isolation` (default since 11.6), a row has changed since the transaction began to
+    /// read.
     pub fn is_deadlock(&self) -> bool {
         matches!(self.errno(), Some(1020 | 1213))
     }
 
-    /// Returns whether MariaDB refused a row because its value of a unique key exists already.
     pub fn is_duplicate(&self) -> bool {
         match self {
             Self::Refused(errno, refusal) => is_duplicate(*errno, &refusal.state),
@@ -205,8 +189,7 @@ impl DbError {
         }
     }
 
-    /// Returns whether MariaDB reports that the statement was killed or ran for longer than MariaDB allows. False for
-    /// lock timeouts, and for [`DbError::Timeout`], the time limit of this program.
+    /// False for lock timeouts, and for [`DbError::Timeout`].
     pub fn is_cut_short(&self) -> bool {
         match self {
             Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::QueryTimeout),
@@ -360,11 +343,10 @@ fn in_row(problem: Problem, row: Option<usize>) -> Problem {
     }
 }
 
-/// MariaDB's errors for a view or routine whose definer does not exist: 1449, or 1045 (access denied) for a view about
-/// which the account may not know more. Statements that administer the server get 1045 too; `http::sql` handles those.
+/// 1045 (access denied): a view about which the account may not know more. Statements that administer the server get
+/// 1045 too; `http::sql` handles those.
 const MISSING_DEFINER: [u16; 2] = [1045, 1449];
 
-/// Returns a hint on how to correct the request; `None` if there is no hint for this error number.
 fn hint(errno: u16, message: &str) -> Option<&'static str> {
     Some(match errno {
         1020 => "Try again: another transaction changed a row after this one had begun to read.",
@@ -401,18 +383,18 @@ const BROKEN_VIEW: u16 = 1356;
 /// The SQLSTATE that SIGNAL statements in triggers and procedures use by convention.
 const SIGNALLED: &str = "45000";
 
-/// Returns whether an error from MariaDB is a duplicate key. False for a SIGNAL (SQLSTATE 45000) with the same number.
+/// A SIGNAL may carry the same number.
 pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
     matches!(errno, 1062 | 1586) && state != SIGNALLED
 }
 
-/// Returns whether MariaDB refused a connection because it, or the account, has the maximum number.
+/// Of the server, or of the account.
 pub(super) fn has_too_many_connections(error: &mysql_async::Error) -> bool {
     matches!(error, mysql_async::Error::Server(error) if code(error.code, &error.state) == Some(ErrorCode::Overloaded))
 }
 
-/// Returns the error code for an error number of MariaDB (`ER_…` in `errmsg-utf8.txt`) and its SQLSTATE; `None` for an
-/// error of the storage engine, the disk or memory, which becomes an internal error.
+/// Error numbers are those of MariaDB's `errmsg-utf8.txt`. `None`, for errors of the storage engine, the disk or
+/// memory, becomes an internal error.
 pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     use ErrorCode::{
         BodyTooLarge, DatabaseNotFound, DatabaseUnavailable, Deadlock, DuplicateKey, ForeignKeyViolation,
@@ -472,8 +454,6 @@ pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     })
 }
 
-/// Returns the problem for a database that does not exist or belongs to another project. The hint is the name in
-/// `others` that is nearest to `name`, if one is near.
 pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
     let near = nearest(name.as_str(), others.iter().map(String::as_str));
     Problem::new(ErrorCode::DatabaseNotFound, format!("There is no database {}.", shown(name.as_str())))

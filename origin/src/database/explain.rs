@@ -6,8 +6,7 @@
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Returns the output of `EXPLAIN FORMAT=JSON` as JSON, with its unescaped strings escaped. If the result is still not
-/// valid JSON, returns the whole unchanged output as one JSON string.
+/// If the result is still not valid JSON, returns the whole unchanged output as one JSON string.
 pub fn plan(text: &str) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(escaped(text)).or_else(|_| serde_json::value::to_raw_value(text))
 }
@@ -29,7 +28,6 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Returns whether a string in `line` continues in `next`.
 fn goes_on(line: &str, next: &str) -> bool {
     let Some((_, value)) = split(line) else {
         return false;
@@ -43,7 +41,6 @@ fn goes_on(line: &str, next: &str) -> bool {
     !is_whole || !next.trim_start().starts_with(['"', '{', '}', '[', ']'])
 }
 
-/// Splits a line into its prefix (indentation and the key, if there is one) and its value; `None` if there is no value.
 fn split(line: &str) -> Option<(&str, &str)> {
     let body = line.trim_start();
     let key = body

@@ -1,12 +1,11 @@
 //! Converts MariaDB's geometry bytes to GeoJSON (RFC 7946). MariaDB's bytes are four bytes of SRID, which is ignored,
 //! then well-known binary (OGC 06-103r4, section 8.2).
 
-/// The maximum nesting depth of geometry collections. A geometry with more levels is written as `null`.
+/// Deeper geometry collections are written as `null`.
 const NESTING_MAX_LEVELS: u8 = 16;
 const SRID_BYTES: usize = 4;
 
-/// Appends a geometry to `out` as GeoJSON. Appends `null` if `bytes` are no valid geometry, have a coordinate that is
-/// not finite, or nest more than [`NESTING_MAX_LEVELS`] collections.
+/// Appends `null` for invalid bytes, a coordinate that is not finite, or too deep nesting.
 pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     let mut reader = Reader { bytes: bytes.get(SRID_BYTES..).unwrap_or_default(), little: true };
@@ -89,8 +88,6 @@ fn list(
     Some(())
 }
 
-/// Skips the header of one part of a multi-geometry, such as a point of a MultiPoint, then appends the part's
-/// coordinates.
 fn member(reader: &mut Reader<'_>, out: &mut Vec<u8>, part: Part) -> Option<()> {
     reader.kind()?;
     part(reader, out)

@@ -1,12 +1,7 @@
-//! Decides which MariaDB host new connections use. Of the hosts of `database_url`, one serves at a time: the first
-//! healthy one of the list, until it is no longer healthy and another host can take over. Of the hosts of
-//! `replica_url`, all healthy ones are used in turn. All connection pools take their host from here.
-//!
-//! A task for each host probes the host every second, and at once after a connection to it failed. The only host of a
-//! `database_url` is not probed: it always serves.
-//!
-//! A host is "left" when it stops being used: another host took over from it (a failover), or it is a replica that was
-//! lost. Statements that run on it then fail, and projects' connections to it are not leased again.
+//! Decides which MariaDB host new connections use: of `database_url` the first healthy host, until a failover; of
+//! `replica_url` all healthy hosts in turn. Each host is probed every second, except the only host of a `database_url`.
+//! A host is "left" when another host took over from it, or when a replica is lost: statements that run on it fail, and
+//! projects' connections to it are not leased again.
 
 mod pool;
 mod probe;
@@ -26,26 +21,22 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum time that [`Hosts::pick`] waits for the result of a probe: the first probe of a host, or the
-/// probe after a failed connection.
+/// Maximum wait of [`Hosts::pick`] for the result of a probe.
 const VERDICT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Maximum number of attempts to open one connection. Each attempt may be to another host.
+/// Attempts to open one connection; each may be to another host.
 pub(in crate::database) const TRIES_MAX_COUNT: usize = 3;
 
-/// What the hosts of a setting, `database_url` or `replica_url`, are used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// `database_url`, for reads and writes: the nodes of a Galera cluster, or a primary and the
-    /// servers that may become primary. One host serves at a time.
+    /// `database_url`: the nodes of a Galera cluster, or a primary and its possible successors. One host serves at a
+    /// time.
     Serving,
-    /// `replica_url`, for reads only: replicas of the primary, or nodes of the cluster. All healthy
-    /// hosts are used in turn.
+    /// `replica_url`, for reads only: replicas, or nodes of the cluster. All healthy hosts are used in turn.
     Reading,
 }
 
-/// The hosts of one setting (`database_url` or `replica_url`), their health, and the choice of the
-/// serving host. Clones share this state.
+/// Clones share their state.
 #[derive(Clone)]
 pub struct Hosts(Arc<Inner>);
 
@@ -54,54 +45,43 @@ struct Inner {
     address: DatabaseAddress,
     endpoints: Vec<Endpoint>,
     state: Mutex<State>,
-    /// Wakes each host's probe.
     wake: Vec<Notify>,
     verdicts: watch::Sender<u64>,
-    /// Whether other servers may replicate from the serving host: the setting has several hosts, or
-    /// [`Hosts::set_replicas`] was called. Only then, or on a Galera cluster, does a write query its replication
-    /// position, for `X-Selkie-Position`.
+    /// Other servers may replicate from the serving host. Only then, or on a Galera cluster, does a write query its
+    /// position.
     has_replicas: AtomicBool,
 }
 
 struct State {
     hosts: Vec<HostState>,
-    /// The index of the serving host; `None` before the first decision, and always for the only host of a
-    /// `database_url` and for [`Purpose::Reading`].
+    /// `None` before the first decision, for the only host of a `database_url`, and for [`Purpose::Reading`].
     serving: Option<usize>,
-    /// The number of failovers since the start.
     failovers: u64,
-    /// The index of the replica that the last connection used, for [`Purpose::Reading`]; the next
-    /// connection uses the next healthy replica.
+    /// For [`Purpose::Reading`].
     last_read: usize,
     is_probing: bool,
 }
 
 struct HostState {
-    /// The result of the last probe; `None` until the first probe has ended, and from a failed connection to a host
-    /// that was not lost until the next probe has ended.
+    /// `None` until the first probe has ended, and from a failed connection until the next probe has ended.
     health: Option<Health>,
-    /// Cancelled when the host is left: its statements then fail, and its connections are not leased again. A new token
-    /// then replaces the cancelled one.
+    /// Cancelled when the host is left; a new token then replaces the cancelled one.
     left: CancellationToken,
 }
 
-/// The host of a connection, as chosen when the connection was opened.
 #[derive(Clone, Debug)]
 pub(in crate::database) struct Host {
     pub(in crate::database) index: usize,
-    /// Cancelled when the host is left; `None` for the only host of a `database_url`, which is never
-    /// left.
+    /// `None` for the only host of a `database_url`, which is never left.
     pub(in crate::database) left: Option<CancellationToken>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct HostsGauge {
-    /// The address of the serving host; `None` before the first decision, and for
-    /// [`Purpose::Reading`].
+    /// `None` before the first decision, and for [`Purpose::Reading`].
     pub serving: Option<String>,
     pub count: usize,
-    /// The number of hosts whose last probe found them healthy. The only host of `database_url` is
-    /// not probed and is counted as healthy.
+    /// The only host of a `database_url` is not probed and counts as healthy.
     pub well: usize,
     pub failovers: u64,
 }
@@ -113,7 +93,6 @@ impl std::fmt::Debug for Hosts {
 }
 
 impl Hosts {
-    /// Creates the hosts of an address, without connecting to them or starting probes.
     pub fn new(address: &DatabaseAddress, purpose: Purpose) -> Self {
         let endpoints: Vec<Endpoint> = address.endpoints().cloned().collect();
         let host = || HostState { health: None, left: CancellationToken::new() };
@@ -135,8 +114,7 @@ impl Hosts {
         }))
     }
 
-    /// Records that `replica_url` names replicas of these hosts, so that writes query their replication
-    /// position. Applies to connections opened afterwards.
+    /// `replica_url` names replicas of these hosts. Applies to connections opened afterwards.
     pub fn set_replicas(&self) {
         self.0.has_replicas.store(true, Ordering::Relaxed);
     }
@@ -153,8 +131,7 @@ impl Hosts {
         &self.0.address
     }
 
-    /// Returns the driver's connection options of an account, one for each host, in the order of
-    /// the URL. `finish` sets further options.
+    /// One for each host, in the order of the URL.
     pub(in crate::database) fn options(
         &self,
         user: &str,
@@ -165,18 +142,13 @@ impl Hosts {
         self.0.endpoints.iter().map(of).collect()
     }
 
-    /// Returns whether the setting is a `database_url` with only one host, which serves without being
-    /// probed.
     fn is_single(&self) -> bool {
         self.0.purpose == Purpose::Serving && self.0.endpoints.len() == 1
     }
 
-    /// Returns the host for a new connection, and starts the probes on first use.
-    ///
-    /// For [`Purpose::Serving`], returns the serving host, never `None`. While no host serves, or the serving host's
-    /// probe result is awaited, waits for at most [`VERDICT_TIMEOUT`], then returns the serving host all the same, or
-    /// the first host if none serves. For [`Purpose::Reading`], returns the next healthy replica without waiting;
-    /// `None` if no replica is healthy or none was probed yet.
+    /// Starts the probes on first use. [`Purpose::Serving`]: waits at most [`VERDICT_TIMEOUT`] for a probe, then
+    /// returns the serving or the first host, never `None`. [`Purpose::Reading`]: never waits; `None` if no replica is
+    /// healthy.
     pub(in crate::database) async fn pick(&self) -> Option<Host> {
         if self.is_single() {
             return Some(Host { index: 0, left: None });
@@ -210,16 +182,12 @@ impl Hosts {
         Some(Host { index, left: Some(left) })
     }
 
-    /// Returns whether the last probe of at least one host found the host healthy. Starts the probes on first use, but
-    /// does not wait for them. Must be called only for [`Purpose::Reading`]: it would probe even the only host of a
-    /// `database_url`.
+    /// Only for [`Purpose::Reading`]: would probe even the only host of a `database_url`.
     pub(in crate::database) fn any_well(&self) -> bool {
         self.probe();
         self.0.state().hosts.iter().any(|host| host.health == Some(Health::Well))
     }
 
-    /// Returns whether a connection to `host` may be leased again: the host was not left, and for
-    /// [`Purpose::Reading`], its last probe found it healthy.
     pub(in crate::database) fn may_use(&self, host: &Host) -> bool {
         let Some(left) = &host.left else {
             return true;
@@ -229,10 +197,7 @@ impl Hosts {
             && (self.0.purpose == Purpose::Serving || self.0.state().hosts.get(host.index).is_some_and(is_well))
     }
 
-    /// Wakes the probe of a host, because a connection to it failed, unless the host was left or its probe result is
-    /// awaited already. Returns whether another attempt to connect may succeed, on this host or on another. Returns
-    /// `false`, without waking the probe, for the only host of a `database_url`, and if the last probe of the host
-    /// found it lost.
+    /// Returns whether another attempt to connect may succeed, on this host or on another.
     pub(in crate::database) fn suspect(&self, host: &Host) -> bool {
         let Some(left) = &host.left else {
             return false;
@@ -255,8 +220,7 @@ impl Hosts {
         }
     }
 
-    /// Awaits `work`, which uses a connection to `host`, and cancels `work` when the host is left. If `work` fails
-    /// because the host is lost, calls [`Hosts::suspect`].
+    /// Cancels `work` when the host is left; calls [`Hosts::suspect`] if `work` fails because the host is lost.
     pub(in crate::database) async fn on<T>(
         &self,
         host: &Host,
@@ -276,7 +240,6 @@ impl Hosts {
         outcome
     }
 
-    /// Returns the serving host without waiting for a probe; the first host if none was chosen yet.
     pub(in crate::database) fn serving(&self) -> Host {
         let state = self.0.state();
         let index = state.serving.unwrap_or(0);
@@ -296,8 +259,7 @@ impl Hosts {
         }
     }
 
-    /// Connects to each host and reads its state, for `selkie doctor`. Returns each host's address with its state, or
-    /// with an error message if its state could not be read within 2 s.
+    /// For `selkie doctor`; each host has 2 s to answer.
     pub async fn facts(&self) -> Vec<(String, Result<HostFacts, String>)> {
         let address = &self.0.address;
         let options = self.options(&address.admin_user, &address.admin_password, |options| options);
@@ -306,8 +268,7 @@ impl Hosts {
         names.zip(futures_util::future::join_all(asked).await).collect()
     }
 
-    /// Starts one task per host that probes the host, unless the tasks were started already. The tasks end
-    /// after the last clone of this [`Hosts`] is dropped.
+    /// The tasks end after the last clone of this [`Hosts`] is dropped.
     fn probe(&self) {
         if std::mem::replace(&mut self.0.state().is_probing, true) {
             return;
@@ -327,9 +288,6 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records a probe's result for the host at `index`, and wakes the requests that wait in
-    /// [`Hosts::pick`]. For [`Purpose::Serving`], chooses the serving host again; for
-    /// [`Purpose::Reading`], leaves the host if it is lost.
     fn report(&self, index: usize, health: Health) {
         let mut state = self.state();
         let Some(host) = state.hosts.get_mut(index) else {
@@ -391,10 +349,8 @@ impl State {
         }
     }
 
-    /// Returns the index of the host that should serve: the serving host while it is healthy or its probe
-    /// result is awaited, otherwise the first healthy host. If no host is healthy: the serving host if it is
-    /// behind, else the first host that is behind, else the serving host, else host 0. `None` only before
-    /// the first choice, while a probe that has not ended may change the choice.
+    /// Order: the serving host if healthy or being probed, a healthy host, the serving host if behind, a host that is
+    /// behind, the serving host, host 0. `None` only before the first choice.
     fn next(&self) -> Option<usize> {
         let health = |index: usize| self.hosts[index].health;
         let first = |wanted: Health| (0..self.hosts.len()).find(|index| health(*index) == Some(wanted));
@@ -412,8 +368,7 @@ impl State {
             (Some(well), Some(due)) if due < well => None,
             (Some(well), _) => Some(well),
             (None, Some(_)) => None,
-            // No host is healthy. Choose one all the same, so that callers get the error of the
-            // connection to it.
+            // No host is healthy. Choose one all the same, so that callers get the error of the connection to it.
             (None, None) => Some(first(Health::Behind).unwrap_or(0)),
         }
     }

@@ -18,24 +18,21 @@ use std::time::Duration;
 /// `ER_NO_SUCH_TABLE`
 const NO_SUCH_TABLE: u16 = 1146;
 
-/// The outcome of claiming an idempotency key, by [`claim`] or [`claim_expired`].
 #[derive(Debug)]
 pub enum Claim {
-    /// This transaction has claimed the key. No other transaction can claim the key until this one ends.
+    /// No other transaction can claim the key until this one ends.
     Ours,
-    /// [`claim`]: the key has a receipt. [`claim_expired`]: the key has no expired receipt any more. The caller must
-    /// roll back, since the transaction may hold a lock on the receipt.
+    /// The caller must roll back, since the transaction may hold a lock on the receipt.
     Taken,
-    /// Another transaction holds a lock on the receipt: a request with the same key is running.
+    /// A request with the same key is running.
     Busy,
-    /// The table of receipts does not exist. The caller must roll back, then create the table.
+    /// The caller must roll back, then create the table.
     NoTable,
 }
 
-/// The state of a key's receipt.
 #[derive(Debug)]
 pub enum Receipt {
-    /// The key was used for the same request, which had this response.
+    /// The response to the earlier, same request.
     Answer(Vec<u8>),
     /// The key was used for a different request.
     Mismatch,
@@ -44,7 +41,7 @@ pub enum Receipt {
     Gone,
 }
 
-/// Creates the table of receipts if it is missing. Must run outside of a transaction, which CREATE TABLE would commit.
+/// Must run outside of a transaction, which CREATE TABLE would commit.
 pub async fn create_table(
     lease: &mut Lease,
     database: &DatabaseName,
@@ -56,13 +53,12 @@ pub async fn create_table(
     made.map(drop).map_err(of_receipts)
 }
 
-/// Sets `progress`'s replication position (`X-Selkie-Position`) to the current position of the lease's host, if it
-/// gives one, for a repeated request. An earlier request committed the write, so the position includes the write.
+/// An earlier request committed the write, so the host's current position includes the write.
 pub async fn note_position(lease: &mut Lease, progress: &Progress) {
     lease.note_position(progress).await;
 }
 
-/// Tries to claim an idempotency key by inserting its receipt. Does not wait for row locks of other transactions.
+/// Does not wait for row locks of other transactions.
 pub async fn claim(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -77,8 +73,7 @@ pub async fn claim(
     }
 }
 
-/// Reads the receipt stored under `key`, a hash of the request's `Idempotency-Key` as this or an earlier version of the
-/// program computes it, and compares its fingerprint with that of `idempotent`.
+/// `key` may be a hash as an earlier version of the program computes it.
 pub async fn read(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -103,9 +98,7 @@ pub async fn read(
     })
 }
 
-/// Tries to claim the key of an expired receipt by renewing the receipt. Returns [`Claim::Taken`] if the key has no
-/// expired receipt, for example because another request has renewed it. Does not wait for row locks of other
-/// transactions.
+/// [`Claim::Taken`] if the key has no expired receipt, for example because another request has renewed it.
 pub async fn claim_expired(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -120,7 +113,6 @@ pub async fn claim_expired(
     }
 }
 
-/// Stores the response in the receipt whose key this transaction has claimed.
 pub async fn store(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -135,9 +127,7 @@ fn is_gone(error: &DbError) -> bool {
     error.errno() == Some(NO_SUCH_TABLE)
 }
 
-/// Converts an error to [`DbError::NoReceipts`] if it shows that the account can't use the table of receipts, or that a
-/// different table has that name; returns any other error unchanged. Without the conversion, the response would blame
-/// the table of the insert.
+/// Without this conversion, the response would blame the table of the insert.
 fn of_receipts(error: DbError) -> DbError {
     match error.errno() {
         Some(1044 | 1142 | 1143 | 1054 | NO_SUCH_TABLE) => DbError::NoReceipts,

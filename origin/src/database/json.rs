@@ -11,38 +11,34 @@ use shared::envelope::write_string;
 /// The largest integer that every JSON reader holds exactly: 2^53 − 1 (RFC 8259, section 6).
 const SAFE_INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// The id of the collation `binary`, which marks a column as bytes instead of text.
+/// The collation `binary`, which marks a column as bytes instead of text.
 const BINARY_CHARSET: u16 = 63;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoder {
-    /// Written as a number, or as a string if its absolute value exceeds 2^53 − 1.
+    /// A string if the absolute value exceeds 2^53 − 1.
     Integer,
-    /// The value of a BIT column: big-endian bits, written as an integer.
+    /// Big-endian bits.
     Bit,
-    /// The value of an expression of type BIT, such as MAX of a BIT column: decimal digits, or else big-endian bits.
+    /// An expression of type BIT, such as MAX of a BIT column: decimal digits, or else big-endian bits.
     BitExpression,
-    /// A [`Decoder::BitExpression`] of this width in bits, from a window function or a UNION, which return bits:
-    /// big-endian bits if the value has the length of bits and fits the width, or else decimal digits.
+    /// Of this width in bits, from a window function or a UNION: big-endian bits if the value fits the width, or else
+    /// decimal digits.
     CombinedBit(u8),
     Text,
-    /// Written as the shortest number that reads back equal.
+    /// The shortest number that reads back equal.
     Float,
     Date,
     DateTime(u8),
     /// `[-]HH:MM:SS[.f]`, with two or three digits of hours and this many fractional digits.
     Time(u8),
-    /// JSON text: written as it is, with line breaks replaced by spaces; as a string if it is not valid JSON.
+    /// Line breaks become spaces; a string if the text is not valid JSON.
     Json,
-    /// Written as base64.
     Bytes,
-    /// Written as GeoJSON; `null` if [`geojson::write`] can't convert the bytes.
     Geometry,
 }
 
 impl Decoder {
-    /// Returns [`Decoder::Json`] if the column's kind in the schema catalogue is JSON. Otherwise chooses a decoder from
-    /// the result set's metadata.
     pub(super) fn new(kind: Option<Kind>, column: &Column) -> Self {
         match kind {
             Some(Kind::Json) => Self::Json,
@@ -50,7 +46,6 @@ impl Decoder {
         }
     }
 
-    /// Chooses a decoder from the result set's metadata alone.
     fn of(column: &Column) -> Self {
         use ColumnType as T;
         let fraction = column.decimals().min(6);
@@ -77,7 +72,6 @@ impl Decoder {
         }
     }
 
-    /// Returns the decoder for `column` of a query with a window function or UNION, where [`Decoder::of`] chose `self`.
     pub(super) fn combined(self, column: &Column) -> Self {
         match self {
             Self::BitExpression => Self::CombinedBit(u8::try_from(column.column_length()).unwrap_or(64)),
@@ -156,7 +150,7 @@ impl Decoder {
             Self::Json if serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok() => {
                 let start = out.len();
                 out.extend_from_slice(bytes);
-                // These line breaks are whitespace between tokens. They are removed so that a row stays on one line.
+                // Whitespace between tokens, removed so that a row stays on one line.
                 for byte in &mut out[start..] {
                     if matches!(byte, b'\n' | b'\r') {
                         *byte = b' ';
@@ -171,12 +165,10 @@ impl Decoder {
     }
 }
 
-/// Converts the bytes of a value of `column` to an integer; `None` if the column's type is not BIT.
 pub(super) fn bit(column: &Column, bytes: &[u8]) -> Option<u64> {
     (column.column_type() == ColumnType::MYSQL_TYPE_BIT).then(|| Decoder::of(column).bit(bytes))
 }
 
-/// Parses a number as MariaDB writes it: decimal digits without leading zeros.
 fn decimal(bytes: &[u8]) -> Option<u64> {
     let is_plain = bytes.iter().all(u8::is_ascii_digit) && (bytes.len() == 1 || bytes.first() != Some(&b'0'));
     std::str::from_utf8(bytes).ok().filter(|_| is_plain)?.parse().ok()
@@ -222,7 +214,6 @@ fn clock(hours: u32, minute: u8, second: u8, micros: u32, fraction: u8, out: &mu
     }
 }
 
-/// Appends a number, padded on the left with zeros to at least `width` digits.
 fn digits(number: u32, width: usize, out: &mut Vec<u8>) {
     let mut buffer = itoa::Buffer::new();
     let text = buffer.format(number).as_bytes();

@@ -1,6 +1,5 @@
 //! Lists databases and their tables, under an account of the requesting project: MariaDB leaves out what the account
-//! may not see. Reads from MariaDB each time, without a cache. Does not know roles: the calling code passes a function
-//! that decides which tables are listed.
+//! may not see. Has no cache. Does not know roles: the calling code decides which tables are listed.
 
 use super::connection::Connection;
 use super::error::DbError;
@@ -20,8 +19,7 @@ use std::time::{Duration, Instant};
 const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA";
 const DATABASE: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?";
 const ALL_TABLES: &str = concat!("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE ", is_table!());
-/// For a view, `TABLE_COMMENT` is the word VIEW or an error message about the view's definition, so the query returns
-/// an empty comment.
+/// For a view, `TABLE_COMMENT` is the word VIEW or an error message about the view's definition.
 const TABLES: &str = concat!(
     "SELECT TABLE_NAME, TABLE_TYPE = 'VIEW', IF(TABLE_TYPE = 'VIEW', '', TABLE_COMMENT) FROM information_schema.TABLES \
      WHERE TABLE_SCHEMA = ? AND ",
@@ -31,14 +29,12 @@ const TABLES: &str = concat!(
 const READ_ONLY_VIEWS: &str =
     "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? AND IS_UPDATABLE = 'NO'";
 
-/// Returns the names of the databases that the account sees, without those of MariaDB and Selkie, in ascending order.
 pub async fn databases(mut lease: Lease, limit: Duration) -> Result<BTreeSet<DatabaseName>, DbError> {
     let names: Vec<String> = ask(&mut lease, DATABASES, (), limit).await?;
     Ok(names.iter().filter_map(|name| served(name)).collect())
 }
 
-/// Returns the databases with at least one table or view for which `is_visible` is true, in ascending order, without
-/// those of MariaDB and Selkie. Does not collect the names of the tables, which may be many.
+/// Does not collect the names of the tables, which may be many.
 pub async fn databases_with(
     mut lease: Lease,
     is_visible: impl Fn(&DatabaseName, &TableName) -> bool,
@@ -65,15 +61,13 @@ pub async fn databases_with(
     ended(&mut lease, found)
 }
 
-/// Returns whether the account sees a database of this name.
 pub async fn has_database(lease: &mut Lease, name: &DatabaseName, limit: Duration) -> Result<bool, DbError> {
     let names: Vec<String> = ask(lease, DATABASE, (name.as_str(),), limit).await?;
     Ok(!names.is_empty())
 }
 
-/// Streams the tables and views of a database, sorted by name: `[{name, kind, comment, methods}]`. `methods` returns
-/// the HTTP methods that the caller may use on a table, or `None` for a table that is not listed. The comment is empty
-/// for a view, and for a table without the method GET. `limit` is the time limit for each chunk.
+/// `methods` returns the HTTP methods that the caller may use on a table, or `None` for a table that is not listed.
+/// `limit` is the time limit for each chunk.
 pub fn tables(
     mut lease: Lease,
     database: DatabaseName,
@@ -143,17 +137,14 @@ fn write_list(out: &mut Vec<u8>, words: &[&str]) {
     out.push(b']');
 }
 
-/// Parses the name of a database; `None` if the name is invalid or a system database.
 fn served(name: &str) -> Option<DatabaseName> {
     DatabaseName::parse(name).ok().filter(|name| !name.is_system())
 }
 
-/// Parses the name of a table; `None` if the name is invalid or a system table.
 fn listed(name: &str) -> Option<TableName> {
     TableName::parse(name).ok().filter(|name| !name.is_system())
 }
 
-/// Runs a query and returns all of its rows. On failure, calls [`Lease::failed`].
 async fn ask<T: FromRow + Send + 'static>(
     lease: &mut Lease,
     query: &'static str,

@@ -1,8 +1,6 @@
-//! Connection pools of MariaDB accounts, each with a bounded first-in, first-out queue.
-//!
-//! A connection is reset before it is leased again only if its session is dirty (`SessionState::Dirty`), or all
-//! sessions of its project were marked to be reset (`Pools::reset_all_sessions`). Dropping a lease in the middle of a
-//! statement kills the statement in MariaDB.
+//! Connection pools of MariaDB accounts, each with a bounded first-in, first-out queue. A connection is reset before
+//! its next lease only if its session is dirty, or all sessions of its project were marked to be reset. Dropping a
+//! lease in the middle of a statement kills the statement in MariaDB.
 
 mod connection_budget;
 mod lease;
@@ -29,31 +27,26 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// The maximum length of the queues of all accounts together, as a multiple of the maximum length of one account's
-/// queue (`pool_queue`).
+/// The maximum length of all accounts' queues together, as a multiple of that of one account's queue (`pool_queue`).
 pub const QUEUES_OF_ALL: usize = 4;
 
-/// An idle connection is closed if its last lease began longer ago than this.
+/// Since the connection's last lease began.
 const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
-    /// The maximum number of connections that one caller uses of an account. The account may have [`shares::beyond`] it,
-    /// for other callers.
+    /// Per caller and account. The account may have [`shares::beyond`] this number, for other callers.
     pub size: usize,
-    /// The maximum number of connections of all accounts together. For this and `size`, connections to replicas are
-    /// counted apart, with the same maximum.
+    /// Of all accounts together. Connections to replicas are counted apart, with the same maximum.
     pub total: usize,
-    /// The maximum length of one account's queue: the number of tickets (see `Pools::ticket`) that an account may have
-    /// beyond `size`, or [`shares::beyond`] it for callers that wait with few requests. Further requests fail with
-    /// [`DbError::Overloaded`].
+    /// The tickets (see `Pools::ticket`) that one account may have beyond `size`, or [`shares::beyond`] it for callers
+    /// that wait with few requests. Further requests fail with [`DbError::Overloaded`].
     pub queue: usize,
-    /// How long a request may wait for a connection of its account; and again, if a new connection must be opened,
-    /// until all accounts together have fewer than `total`.
+    /// Counts for the wait for a connection of the account, and again for the wait until all accounts together have
+    /// fewer than `total`.
     pub wait_timeout: Duration,
-    /// How long opening a connection may take, or checking a connection before it is leased again.
+    /// Also for checking a connection before it is leased again.
     pub connect_timeout: Duration,
-    /// The time limit of a statement, unless the caller's role has a shorter one.
     pub query_timeout: Duration,
 }
 
@@ -63,23 +56,17 @@ pub struct Pools {
     source: AccountSource,
     accounts: Arc<RwLock<Accounts>>,
     budget: Arc<ConnectionBudget>,
-    /// The length of the queues of all accounts together: the number of tickets that were taken while their account
-    /// already had `size` tickets or more.
+    /// The tickets of all accounts that were taken while their account already had `size` tickets or more.
     waiting: Arc<AtomicUsize>,
-    /// How long each attempt to lease a connection waited, at the primary or a replica, also if it failed.
     waits: Durations,
-    /// The pools of the replicas; `None` without replicas.
     replicas: Option<Box<Pools>>,
 }
 
-/// The hosts on which a statement may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// A healthy replica if the caller's account may only read; the primary for other callers, and if no replica can be
-    /// used.
+    /// If the caller's account may only read and a replica can be used; otherwise the primary.
     Replica,
-    /// The host of `database_url` to which [`Hosts`] currently sends reads and writes (the primary, or a cluster node);
-    /// never a host of `replica_url`.
+    /// The host of `database_url` to which [`Hosts`] currently sends reads and writes.
     Primary,
 }
 
@@ -87,12 +74,11 @@ pub enum ReadFrom {
 pub struct Lessee<'a> {
     pub project: &'a ProjectName,
     pub access: Access,
-    /// The id of the caller, which shares the account's connections with the project's other callers; nil for work that
-    /// is not one caller's.
+    /// Nil for work that is not one caller's.
     pub caller: Uuid,
 }
 
-/// Accounts by project, in one map for each access, so that a look-up allocates nothing.
+/// One map for each access, so that a look-up allocates nothing.
 #[derive(Default)]
 struct Accounts {
     full: HashMap<ProjectName, Arc<Account>>,
@@ -123,8 +109,7 @@ pub(super) struct Account {
     pool: managed::Pool<Connector>,
     requests: AtomicUsize,
     project: ProjectName,
-    /// Limits the leased connections, and lets callers take turns. The limits are those of this account, so the share is
-    /// the account's.
+    /// Limits the leased connections, and lets callers take turns.
     leases: Shares,
     queue: Shares,
 }
@@ -140,8 +125,7 @@ pub struct PoolGauge {
     pub open: usize,
     pub in_use: usize,
     pub waiting: usize,
-    /// How long each attempt to lease a connection waited, also if it failed; 0 if a connection was available at once.
-    /// Empty in the result of [`Pools::gauge_of`].
+    /// 0 if a connection was available at once; includes failed attempts. Empty in the result of [`Pools::gauge_of`].
     pub waits: Durations,
 }
 
@@ -153,18 +137,15 @@ impl Pools {
         Self { settings, hosts, source, accounts, budget, waiting, waits, replicas: None }
     }
 
-    /// Returns separate pools for the same accounts and hosts, with connections and a connection budget of their own,
-    /// the settings that `bounds` returns, and no replicas.
+    /// With connections and a connection budget of their own, and no replicas.
     pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
         let (hosts, source) = (self.hosts.clone(), self.source.clone());
         Self::new(bounds(self.settings), hosts, source)
     }
 
-    /// Adds replicas, on which reads with [`ReadFrom::Replica`] may then run if the caller has a read-only key, or a
-    /// role that can only read.
+    /// For callers with a read-only key, or a role that can only read.
     pub fn with_replicas(mut self, replicas: Hosts) -> Self {
-        // Replication copies the accounts from the primary, so they must not be repaired on a
-        // replica.
+        // Replication copies the accounts from the primary, so they must not be repaired on a replica.
         let source = self.source.without_repair();
         self.hosts.set_replicas();
         let waits = self.waits.clone();
@@ -172,25 +153,21 @@ impl Pools {
         self
     }
 
-    /// Returns the pools of the replicas if the read may use them and at least one replica is
-    /// healthy; otherwise `None`.
+    /// `None` if no replica is healthy.
     fn replicas(&self, access: Access, from: ReadFrom) -> Option<&Self> {
         let replicas = self.replicas.as_deref().filter(|_| access == Access::Read && from == ReadFrom::Replica);
         replicas.filter(|replicas| replicas.hosts.any_well())
     }
 
-    /// Returns the state of the replicas; `None` without replicas.
     pub fn replicas_gauge(&self) -> Option<HostsGauge> {
         self.replicas.as_ref().map(|replicas| replicas.hosts.gauge())
     }
 
-    /// Returns whether a read may have run on a replica. If such a read failed, the caller can
-    /// retry it on the primary.
+    /// If such a read failed, the caller can retry it on the primary.
     pub fn may_read_replicas(&self, access: Access, from: ReadFrom) -> bool {
         self.replicas.is_some() && access == Access::Read && from == ReadFrom::Replica
     }
 
-    /// Returns the account for a read: at the replicas if [`Pools::replicas`] returns their pools, else at the primary.
     pub(super) fn account_for_read(
         &self,
         project: &ProjectName,
@@ -200,10 +177,9 @@ impl Pools {
         self.replicas(access, from).unwrap_or(self).account(project, access)
     }
 
-    /// Leases a connection for a statement: to a healthy replica if the statement may run there, else to the primary.
-    /// With `after`, first waits until the host of the connection has reached that position; a host without positions
-    /// is taken as it is. If leasing a replica's connection or waiting for its position fails, or the replica does not
-    /// reach the position within about `REPLICA_WAIT` (500 ms), leases a connection to the primary.
+    /// With `after`, waits until the host of the connection has reached that position; a host without positions is
+    /// taken as it is. If a replica fails, or does not reach the position within about `REPLICA_WAIT` (500 ms), leases
+    /// a connection to the primary.
     pub async fn lease_for(
         &self,
         lessee: Lessee<'_>,
@@ -225,8 +201,7 @@ impl Pools {
         }
     }
 
-    /// Leases a connection whose host has reached a position. Waits for the position for about `limit` at most, and holds
-    /// no connection while it waits.
+    /// Holds no connection while it waits, for about `limit` at most.
     async fn lease_at(&self, lessee: Lessee<'_>, after: &Position, limit: Duration) -> Result<Lease, DbError> {
         let (started, mut pause) = (Instant::now(), POLL_MIN);
         loop {
@@ -251,21 +226,18 @@ impl Pools {
         self.settings.wait_timeout
     }
 
-    /// Leases a connection of the project's account with this access, never to a replica that
-    /// [`Pools::with_replicas`] added.
+    /// Never to a replica that [`Pools::with_replicas`] added.
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
         self.lease_as(Lessee { project, access, caller: Uuid::nil() }).await
     }
 
-    /// Leases a connection as [`Pools::lease`] does, for a caller.
     pub async fn lease_as(&self, Lessee { project, access, caller }: Lessee<'_>) -> Result<Lease, DbError> {
         let account = self.account(project, access)?;
         let _ticket = self.ticket(&account, caller)?;
         self.connection(&account, caller).await
     }
 
-    /// Counts a request of a caller until the returned ticket is dropped, without waiting. Tickets beyond the first
-    /// `size` of an account count as its queue.
+    /// Does not wait. Tickets beyond the first `size` of an account count as its queue.
     pub(super) fn ticket(&self, account: &Arc<Account>, caller: Uuid) -> Result<QueueTicket, DbError> {
         let mut place = QueueTicket { account: Arc::clone(account), queue: None, _share: None };
         let before = account.requests.fetch_add(1, Ordering::Relaxed);
@@ -281,9 +253,8 @@ impl Pools {
         Ok(place)
     }
 
-    /// Leases a connection of an account for a caller, which must hold a ticket of the account (see [`Pools::ticket`]). If
-    /// MariaDB refuses the account's login, repairs the account and, if the repair succeeded, tries once more. Fails as
-    /// [`Pools::lease`] does, except for full queues.
+    /// The caller must hold a ticket of the account (see [`Pools::ticket`]). If MariaDB refuses the login, repairs the
+    /// account and tries once more.
     pub(super) async fn connection(&self, account: &Account, caller: Uuid) -> Result<Lease, DbError> {
         let getting = async {
             let turn = account.leases.take_as(&account.project, caller, 1);
@@ -301,8 +272,6 @@ impl Pools {
         Ok(Lease::new(object, turn))
     }
 
-    /// Waits for `getting`, which leases a connection, and records the waiting time. Does not read the clock if an idle
-    /// connection is available at once.
     async fn timed<T>(&self, getting: impl Future<Output = T>) -> T {
         let mut getting = pin!(getting);
         let mut since = None;
@@ -318,16 +287,14 @@ impl Pools {
         got
     }
 
-    /// Returns the maximum time that a request waits for a shared statement: for a connection, then for the statement,
-    /// which runs for at most `limit`.
+    /// The maximum wait for a shared statement: for a connection, then for the statement, which runs for at most
+    /// `limit`.
     pub(super) fn answer_timeout(&self, limit: Duration) -> Duration {
         let PoolSettings { wait_timeout, connect_timeout, .. } = self.settings;
         wait_timeout + connect_timeout + limit
     }
 
-    /// Returns the project's account with this access, and creates the account's pool on first use, without connecting.
     pub(super) fn account(&self, project: &ProjectName, access: Access) -> Result<Arc<Account>, DbError> {
-        // The maps are valid after every step, so a poisoned lock can be used.
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(account) = accounts.of(access).get(project) {
             return Ok(Arc::clone(account));
@@ -361,8 +328,7 @@ impl Pools {
         Ok(Account { pool, requests: AtomicUsize::new(0), project: project.clone(), leases, queue })
     }
 
-    /// Closes idle connections whose last lease began longer ago than [`CLOSE_AFTER_IDLE`], and drops accounts that
-    /// have neither connections nor requests; also at replicas. Must be called periodically.
+    /// Also drops accounts without connections and requests. Must be called periodically.
     pub fn close_idle(&self) {
         if let Some(replicas) = &self.replicas {
             replicas.close_idle();
@@ -377,7 +343,6 @@ impl Pools {
         }
     }
 
-    /// Marks all sessions of a project's accounts, also at replicas, to be reset before their next use.
     pub(super) fn reset_all_sessions(&self, project: &ProjectName) {
         if let Some(replicas) = &self.replicas {
             replicas.reset_all_sessions(project);
@@ -396,8 +361,7 @@ impl Pools {
         PoolGauge { waits: self.waits.clone(), ..open }
     }
 
-    /// Returns the state of the pools of a project's accounts, at the primary and at replicas, added up, without
-    /// [`PoolGauge::waits`].
+    /// At the primary and at replicas together, without [`PoolGauge::waits`].
     pub fn gauge_of(&self, project: &ProjectName) -> PoolGauge {
         let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge_of(project)).unwrap_or_default();
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
@@ -419,12 +383,10 @@ impl PoolGauge {
     }
 }
 
-/// Counts a request of an account until dropped; see [`Pools::ticket`].
 pub(super) struct QueueTicket {
     account: Arc<Account>,
-    /// The counter [`Pools::waiting`], which the ticket decrements when dropped; `None` if the account had fewer than
-    /// `size` tickets when this ticket was taken. Such a request may have to wait too: [`Pools::lease`] drops its
-    /// ticket as soon as it has a connection, so connections that it leased hold no ticket.
+    /// The counter [`Pools::waiting`]; `None` if the account had fewer than `size` tickets when this ticket was taken.
+    /// Such a request may have to wait too: [`Pools::lease`] drops its ticket as soon as it has a connection.
     queue: Option<Arc<AtomicUsize>>,
     _share: Option<Guard>,
 }
@@ -448,7 +410,6 @@ impl Drop for QueueTicket {
     }
 }
 
-/// Returns whether an error means that MariaDB refused the login.
 fn is_locked_out(error: &managed::PoolError<mysql_async::Error>) -> bool {
     const ACCESS_DENIED: u16 = 1045;
     matches!(error, managed::PoolError::Backend(mysql_async::Error::Server(error)) if error.code == ACCESS_DENIED)

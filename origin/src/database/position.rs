@@ -1,7 +1,6 @@
-//! Positions in the sequence of a database's writes. With replicas, with several hosts in `database_url` or on a Galera
-//! cluster, the response to a write gives the position of the write, if it is known, in `X-Selkie-Position`. A later
-//! request with that value in `X-Selkie-After` sees the write, on whichever host it runs. On a Galera cluster, a
-//! position is the sequence number of a write set; otherwise, it is a list of GTIDs, one for each replication domain.
+//! Positions in the sequence of a database's writes: on a Galera cluster the sequence number of a write set, otherwise
+//! a list of GTIDs, one for each replication domain. A request with the `X-Selkie-Position` of a write in
+//! `X-Selkie-After` sees the write, on whichever host it runs.
 
 use super::ask;
 use super::connection::Connection;
@@ -11,21 +10,18 @@ use shared::error::{ErrorCode, Problem};
 use std::fmt;
 use std::time::Duration;
 
-/// Maximum time that a request waits until the primary or cluster node has reached the position of `X-Selkie-After`;
-/// the request then fails.
+/// Maximum wait for the primary or cluster node to reach the position of `X-Selkie-After`; the request then fails.
 pub const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum time that a read waits until a replica has reached the position; the read then runs on the primary.
+/// Maximum wait for a replica to reach the position; the read then runs on the primary.
 pub(super) const REPLICA_WAIT: Duration = Duration::from_millis(500);
 
-/// The pauses between two queries for a host's position while a read waits: the first one, and the longest one.
+/// The first and the longest pause between two queries for a host's position.
 pub(super) const POLL_MIN: Duration = Duration::from_millis(5);
 pub(super) const POLL_MAX: Duration = Duration::from_millis(80);
 
-/// The maximum number of writes by which a position may be ahead of the primary, or of a cluster's node: more than MariaDB
-/// makes within [`WAIT_TIMEOUT`].
+/// The maximum number of writes by which a position may be ahead: more than MariaDB makes within [`WAIT_TIMEOUT`].
 const AHEAD_MAX: u64 = 1_000_000;
 
-/// The maximum number of GTIDs in the value of `X-Selkie-After`.
 const GTIDS_MAX_COUNT: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +39,7 @@ pub struct Gtid {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Positions {
-    /// A server without replicas, or without a binary log. It has no positions and needs none: without replicas, every
-    /// read sees all committed writes.
+    /// Without replicas, every read sees all committed writes; without a binary log, a server has no positions.
     None,
     Primary,
     Replica,
@@ -76,8 +71,7 @@ fn list(gtids: &[Gtid]) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// Parses a list of GTIDs, separated by commas. `None` if the list is invalid or too long, or has
-/// two GTIDs of one domain.
+/// `None` also for a list that is too long or has two GTIDs of one domain.
 fn gtids(text: &str) -> Option<Vec<Gtid>> {
     let gtids: Vec<Gtid> = text.split(',').take(GTIDS_MAX_COUNT + 1).map(gtid).collect::<Option<_>>()?;
     let is_repeated = |at: usize| gtids[..at].iter().any(|before| before.domain == gtids[at].domain);
@@ -94,20 +88,17 @@ fn gtid(text: &str) -> Option<Gtid> {
     Some(Gtid { domain: domain.try_into().ok()?, server: server.try_into().ok()?, number })
 }
 
-/// Parses a decimal number; `None` if the text is empty, has a character that is no digit (such as a sign), or exceeds
-/// a u64.
+/// Unlike `parse`, accepts no sign.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// Returns whether the GTIDs of a server, `found`, cover each GTID in `wanted`: the same domain and at least the same
-/// sequence number, whatever the server id.
+/// The server id does not matter.
 fn include(found: &[Gtid], wanted: &[Gtid]) -> bool {
     are_near(found, wanted, 0)
 }
 
-/// Returns whether each GTID in `wanted` has a domain of `found`, and a sequence number that is greater by at most
-/// `ahead`.
+/// A GTID is near if `found` has its domain and a sequence number that is smaller by at most `ahead`.
 fn are_near(found: &[Gtid], wanted: &[Gtid], ahead: u64) -> bool {
     let is_near =
         |it: &Gtid, wanted: &Gtid| it.domain == wanted.domain && it.number.saturating_add(ahead) >= wanted.number;
@@ -115,13 +106,11 @@ fn are_near(found: &[Gtid], wanted: &[Gtid], ahead: u64) -> bool {
 }
 
 impl Connection {
-    /// Returns whether [`Connection::position`] asks the host for a position.
     pub(super) fn has_positions(&self) -> bool {
         matches!(self.positions, Positions::Galera | Positions::Primary)
     }
 
-    /// Returns the position of the last write that the host has committed, for any client. Takes one query. `None` if
-    /// the host has no positions (see [`Positions::None`]) or is a replica, or the query fails or gives no position.
+    /// Of any client's last committed write. `None` if the host has no positions or is a replica, or the query fails.
     pub(super) async fn position(&mut self) -> Option<Position> {
         let found = match self.positions {
             Positions::None | Positions::Replica => return None,
@@ -134,7 +123,7 @@ impl Connection {
         found.inspect_err(|error| tracing::debug!(%error, "the position of a write is not known")).ok().flatten()
     }
 
-    /// Returns whether the host has reached a position; true if the host has no positions ([`Positions::None`]).
+    /// True if the host has no positions ([`Positions::None`]).
     pub(super) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
         let (is_reached, is_near) = match (self.positions, position) {
             (Positions::None, _) => (true, true),
@@ -163,8 +152,6 @@ impl Connection {
         Ok(found.and_then(|(_, text)| number(&text)))
     }
 
-    /// Returns the GTIDs in the text that a query returns; empty if the text is NULL or empty. The list may have two
-    /// GTIDs of one domain.
     async fn gtids(&mut self, query: &'static str) -> mysql_async::Result<Vec<Gtid>> {
         let found: Option<Option<String>> = ask::first(self.conn.query_iter(query)).await?;
         let text = found.flatten().unwrap_or_default();

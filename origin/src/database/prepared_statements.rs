@@ -1,23 +1,20 @@
-//! Caches the prepared statements of one connection by their SQL text.
-//!
-//! Unlike the driver's own cache, this cache does not parse each text for named parameters before each look-up. A
-//! statement is closed when it leaves the cache, so that MariaDB holds no more statements than the cache.
+//! Caches the prepared statements of one connection by their SQL text. Unlike the driver's own cache, does not parse
+//! each text for named parameters. Closes a statement that leaves the cache, so that MariaDB holds no more statements.
 
 use lru::LruCache;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Statement};
 use std::num::NonZeroUsize;
 
-/// The maximum number of cached statements per connection. MariaDB uses about 10 KB for each.
+/// Per connection. MariaDB uses about 10 KB for each.
 const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(127);
-/// The length in bytes above which a text is not cached: longer texts are batches and long lists, which seldom recur.
+/// Longer texts are batches and long lists, which seldom recur.
 const KEPT_TEXT_MAX_BYTES: usize = 8 * 1024;
 
 #[derive(Debug)]
 pub(super) struct PreparedStatements {
     kept: LruCache<Box<str>, Statement>,
-    /// The last statement whose text was too long to cache. It stays open until another statement is prepared, since
-    /// the statements of one batch often have the same text.
+    /// The last statement whose text was too long to cache: the statements of one batch often have the same text.
     passing: Option<(Box<str>, Statement)>,
 }
 
@@ -26,8 +23,6 @@ impl PreparedStatements {
         Self { kept: LruCache::new(KEPT), passing: None }
     }
 
-    /// Returns the prepared statement of an SQL text. If the text is not cached, prepares and caches the statement,
-    /// which may close another statement. Fails if MariaDB refuses to prepare the text, or the connection is lost.
     pub(super) async fn get(&mut self, conn: &mut Conn, text: &str) -> Result<Statement, mysql_async::Error> {
         if let Some(statement) = self.kept.get(text) {
             return Ok(statement.clone());
@@ -49,8 +44,7 @@ impl PreparedStatements {
         Ok(statement)
     }
 
-    /// Empties the cache without closing the statements. Called with a reset of the session, which closes them in
-    /// MariaDB.
+    /// Does not close the statements: the reset of the session closes them in MariaDB.
     pub(super) fn forget(&mut self) {
         self.kept.clear();
         self.passing = None;

@@ -4,16 +4,12 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retries {
-    /// The maximum number of attempts, including the first.
     pub(crate) tries: u32,
-    /// The pause before the second attempt. The pause doubles with each attempt, and up to 100 % of the pause is added
-    /// at random, so that conflicting requests don't meet again.
+    /// Doubles with each attempt. Up to 100 % is added at random, so that conflicting requests don't meet again.
     pub(crate) pause: Duration,
 }
 
 impl Retries {
-    /// Runs `work` until it succeeds, fails with an error for which `is_worth_retrying` is false, or has run `tries`
-    /// times.
     pub(crate) async fn run<T, E, F>(
         self,
         is_worth_retrying: impl Fn(&E) -> bool,

@@ -1,7 +1,6 @@
-//! Runs statements: reads of one record, streamed reads of many, and writes.
-//!
-//! Callers pass [`Statement`]s, not SQL text. A streamed read encodes each row when it arrives; only rows with related
-//! records are collected, in batches. The records that a write returns are held until the write ends.
+//! Runs statements: reads of one record, streamed reads of many, and writes. Callers pass [`Statement`]s, not SQL text.
+//! A streamed read encodes each row when it arrives; only rows with related records are collected, in batches. The
+//! records that a write returns are held until the write ends.
 
 mod many;
 mod params;
@@ -35,27 +34,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The number of encoded bytes from which a chunk of a streamed response is sent. A chunk exceeds it by up to one row,
-/// or by up to a batch of rows with related records.
+/// Exceeded by up to one row, or by up to a batch of rows with related records.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
-/// The initial buffer capacity: enough for most chunks with the row that completes them.
+/// Enough for most chunks with the row that completes them.
 pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
-/// The initial buffer capacity in bytes for a response with one record.
 const ONE_CAPACITY: usize = 1024;
 
 pub type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, DbError>> + Send>>;
 
-/// What a statement may change in the session of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionEffect {
-    /// The statement leaves no session state that must be reset.
     Nothing,
-    /// The statement may change anything, through stored code (a trigger, a function).
     Anything,
 }
 
 impl SessionEffect {
-    /// Returns what a statement that uses a table may change in the session.
     pub fn of(table: &Table) -> Self {
         match table.traits().stored_code {
             true => Self::Anything,
@@ -127,7 +120,6 @@ async fn with_related(
     Ok(Found::One(encoder.finish()))
 }
 
-/// Encodes a record in the requested format, as [`Found::One`], and counts the row in `progress`.
 pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progress) -> Found {
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
@@ -136,8 +128,7 @@ pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progr
     Found::One(encoder.finish())
 }
 
-/// Runs a query and returns whether its result has a row. Resets a dirty session only after an error, since the caller
-/// uses the lease for further statements.
+/// Resets a dirty session only after an error, since the caller uses the lease for further statements.
 pub async fn has_row(
     lease: &mut Lease,
     statement: Statement,
@@ -158,15 +149,13 @@ pub async fn has_row(
     }
 }
 
-/// Runs a statement and returns its first two rows; `None` for each row that is missing. The second row, which costs no
-/// additional round trip, tells whether there are several.
+/// The second row costs no additional round trip, and tells whether there are several.
 async fn single(lease: &mut Lease, statement: Statement) -> Result<(Option<Row>, Option<Row>), DbError> {
     lease.begin();
     let outcome = two(lease.connection()?, statement).await;
     ended(lease, outcome)
 }
 
-/// Runs a statement and returns its first two rows; `None` for each row that is missing. Discards further rows.
 pub(super) async fn two(
     connection: &mut Connection,
     statement: Statement,
@@ -182,8 +171,7 @@ pub(super) async fn two(
     Ok((first, second))
 }
 
-/// Runs a statement such as EXPLAIN, and returns the first cell of its first row as text. Returns an empty text if
-/// there is no row, or the cell is NULL, a number or a date.
+/// Empty if there is no row, or the cell is NULL, a number or a date.
 pub async fn text(
     mut lease: Lease,
     statement: Statement,
@@ -205,27 +193,21 @@ pub async fn text(
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The number of rows that the write inserted or deleted, or that an UPDATE matched, even if it changed nothing. An
-    /// upsert that returns no rows counts an existing row that it changes twice.
+    /// Rows inserted, deleted, or matched by an UPDATE. An upsert that returns no rows counts a changed row twice.
     pub affected: u64,
-    /// The JSON text of each row's key, or `null` for a row that was skipped because its key exists; without the keys
-    /// of written rows if the statement returns no keys.
+    /// JSON text; `null` for a row that was skipped because its key exists.
     pub keys: Vec<Vec<u8>>,
-    /// The JSON text of each written record, or `null` for a skipped row and a record that the caller may not read;
-    /// empty if the statement returns no records.
+    /// JSON text; `null` for a skipped row and a record that the caller may not read.
     pub records: Vec<Vec<u8>>,
-    /// The last insert id that MariaDB reports; 0 if there is none, or if the statement returns rows.
     pub last_insert_id: u64,
-    /// The position of an insert that `database::coalesce` ran; `None` for other writes, and if [`Lease::position`]
-    /// returned `None`.
+    /// Only of an insert that `database::coalesce` ran.
     pub(super) position: Option<Position>,
-    /// Whether a record breaks a rule of the caller's role, so that the transaction must be rolled back.
+    /// A record breaks a rule of the caller's role: the transaction must be rolled back.
     pub(super) denied: bool,
 }
 
 impl Written {
-    /// Adds the result of the next statement of the same write. `last_insert_id` becomes that of the next statement;
-    /// `position` is not changed.
+    /// Of the next statement of the same write.
     pub fn and(&mut self, next: Self) {
         self.affected += next.affected;
         self.keys.extend(next.keys);
@@ -235,9 +217,8 @@ impl Written {
     }
 }
 
-/// Runs a write and reads all rows that it returns. Returns a skipped row instead of the error if a statement with
-/// [`DuplicateReport::Fails`] meets a duplicate key. For a failed statement that inserts a list of rows, the error
-/// names the row at fault ([`InRow`]) if MariaDB tells which one.
+/// With [`DuplicateReport::Fails`], returns a skipped row instead of a duplicate-key error. For a list of rows, the
+/// error names the row at fault ([`InRow`]) if MariaDB tells which one.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
     let first_row = statement.first_row();
@@ -266,8 +247,7 @@ pub(super) async fn execute(connection: &mut Connection, statement: Statement) -
     }
 }
 
-/// Returns which row of the statement that has just failed is at fault, counted from 1; `None` if MariaDB does not
-/// tell, as before 10.7. Marks the session as dirty.
+/// Counted from 1; `None` if MariaDB does not tell, as before 10.7.
 async fn failed_row(connection: &mut Connection) -> mysql_async::Result<Option<u64>> {
     connection.session = SessionState::Dirty;
     let [find, read] = sql::failed_row();
@@ -284,7 +264,7 @@ async fn failed_row(connection: &mut Connection) -> mysql_async::Result<Option<u
 }
 
 const NULL: &[u8] = b"null";
-/// The number of marker columns before the key columns of a [`DuplicateReport::Marked`] statement.
+/// Marker columns before the key columns of a [`DuplicateReport::Marked`] statement.
 const MARKS: usize = 2;
 
 async fn gather(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
@@ -341,8 +321,8 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
     Ok(written)
 }
 
-/// Returns a row's key, which begins at column `first`, as JSON: the value of a single column, or else a string of the
-/// columns' values joined by commas, as in the path segment `{id}`.
+/// As JSON: the value of a single column, or else a string of the values joined by commas, as in the path segment
+/// `{id}`.
 fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     let mut out = Vec::new();
     if let [decoder] = decoders {
@@ -364,7 +344,7 @@ fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     out
 }
 
-/// Returns an integer as JSON: a number, or a string of digits if it exceeds 2^53 − 1.
+/// A string of digits if the number exceeds 2^53 − 1.
 pub fn integer_json(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     Decoder::Integer.write(&Value::UInt(number), &mut out);
@@ -379,7 +359,7 @@ pub(super) fn write_row(encoder: &mut Encoder, keys: &ColumnLabels, decoders: &[
     write_cells(encoder, keys, decoders, |at| value(row, at));
 }
 
-/// Writes rows with their related records, whose members come after the rows' own columns in `layout`.
+/// The related records come after the rows' own columns in `layout`.
 pub(super) fn write_rows(
     encoder: &mut Encoder,
     layout: &Layout,
@@ -395,7 +375,6 @@ pub(super) fn write_rows(
     }
 }
 
-/// Writes a row in the encoder's format; `cell` returns the value of the column with this index.
 pub(super) fn write_cells<'a>(
     encoder: &mut Encoder,
     keys: &ColumnLabels,
@@ -413,7 +392,6 @@ pub(super) fn write_cells<'a>(
     }
 }
 
-/// Returns a decoder for each column of a result set. `kinds` are the columns' kinds in the schema catalogue, if known.
 pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Vec<Decoder> {
     columns
         .iter()
@@ -422,8 +400,6 @@ pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Ve
         .collect()
 }
 
-/// Handles the end of a lease's statement: marks the statement as ended if its result was read completely; otherwise
-/// calls [`Lease::failed`] and returns the error.
 pub(super) fn ended<T>(lease: &mut Lease, outcome: Result<T, mysql_async::Error>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {
@@ -440,7 +416,6 @@ pub(super) fn driver<T>(
     step.map(|outcome| outcome.map_err(DbError::from))
 }
 
-/// Marks the default schema of a leased connection as unknown.
 pub(super) fn forget_schema(lease: &mut Lease) {
     if let Ok(connection) = lease.connection() {
         connection.schema = DefaultSchema::Unknown;

@@ -23,12 +23,12 @@ pub struct Sample {
 pub enum Prose {
     Plain,
     Unicode,
-    /// Quoted speech with line breaks: something to escape every few words.
+    /// Something to escape every few words.
     Quoted,
 }
 
 impl Sample {
-    /// Returns records like a blog's: numbers, a title, a text of some lines, a price, a date, JSON, a NULL.
+    /// Like a blog's records.
     pub fn posts(count: u32, prose: Prose) -> Self {
         let (title, paragraph) = match prose {
             Prose::Plain => (
@@ -96,7 +96,7 @@ impl Sample {
         }
     }
 
-    /// Returns rows of numbers only: the most cells for the fewest bytes.
+    /// The most cells for the fewest bytes.
     pub fn numbers(count: u32) -> Self {
         const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
         Self {
@@ -106,7 +106,6 @@ impl Sample {
         }
     }
 
-    /// Encodes all rows like a streamed response, and returns the response's size in bytes.
     pub fn encode(&self, format: Format) -> usize {
         let mut bytes = 0;
         let mut encoder = Encoder::begin_as(format, Shape::Rows, &self.keys, CHUNK_ROOM_BYTES);

@@ -1,9 +1,6 @@
-//! Caches descriptions of tables (columns, keys, triggers), the names of views, and foreign keys. A schema change (DDL)
-//! made through this origin is visible at once, any other schema change within `STALE_AFTER`, unless loading fails.
-//!
-//! A table's description that is older than `REFRESH_AFTER` is reloaded in the background when it is used. Concurrent
-//! requests share a load. Loads use connections of their own, so that they never wait for connections that callers'
-//! statements use. While loading fails, the table's old description stays in use, up to the age `KEPT_WHILE_FAILING`.
+//! Caches descriptions of tables, the names of views, and foreign keys. A schema change made through this origin is
+//! visible at once, any other within `STALE_AFTER`, unless loading fails; then a table's old description stays in use,
+//! up to the age `KEPT_WHILE_FAILING`. Concurrent requests share a load. Loads use connections of their own.
 
 mod relations;
 mod whole_database;
@@ -28,25 +25,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// The maximum number of projects whose views are cached.
+/// Projects whose views are cached.
 const PROJECTS_MAX: usize = 1_000;
-/// The numbers of tables and of databases for which the caches are laid out; their limits are in bytes. The smaller the
-/// number, the fewer shards a cache has, and no value may be larger than a shard.
+/// Initial capacities; the limits are in bytes. A smaller number gives fewer shards, and no value may be larger than a
+/// shard.
 const TABLES_EXPECTED_COUNT: usize = 250;
 const DATABASES_EXPECTED_COUNT: usize = 50;
-/// The age from which a cached table description is reloaded in the background while it is used.
+/// From this age, a description is reloaded in the background when it is used.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
-/// The age from which cached table descriptions, views and foreign keys are reloaded before a request uses them.
+/// From this age, descriptions, views and foreign keys are reloaded before a request uses them.
 const STALE_AFTER: Duration = Duration::from_secs(4);
-/// The age from which a cached table description is not used, even if reloading it fails.
+/// From this age, a description is not used, even if reloading it fails.
 const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
-/// The time limit for one attempt to load a table, all tables of a database, views, databases or foreign keys, without
-/// the wait for a connection.
+/// Of one attempt, without the wait for a connection.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum number of connections per project that read descriptions: two, because one may be waiting for a locked
-/// table.
+/// Two, because one may be waiting for a locked table.
 pub const CONNECTIONS_PER_PROJECT: usize = 2;
-/// The number of connections for statements (`pool_total`) per connection that reads table descriptions.
+/// Connections for statements (`pool_total`) per connection that reads descriptions.
 const POOL_TOTAL_PER_CONNECTION: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +50,7 @@ struct Key {
     path: TablePath,
 }
 
-/// A borrowed [`Key`] for look-ups. Its fields have the same order, so that both have the same hash.
+/// A borrowed [`Key`]. Its fields have the same order, so that both have the same hash.
 #[derive(Hash)]
 struct KeyRef<'a> {
     project: &'a ProjectName,
@@ -74,11 +69,11 @@ impl KeyRef<'_> {
     }
 }
 
-/// Why a table's description is loaded. Only requests with the same reason share a load: a load for another reason may
-/// have begun before MariaDB refused the statement, and so have read an outdated schema.
+/// Only requests with the same reason share a load: another load may have begun before MariaDB refused the statement,
+/// and so have read an outdated schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Reason {
-    /// No description is cached, or the cached description is due for a reload.
+    /// No description is cached, or the cached one is due for a reload.
     Missing,
     Refused,
 }
@@ -91,8 +86,8 @@ pub struct SchemaCache {
     relations: Cache<(ProjectName, DatabaseName), relations::Entry, Bytes>,
     databases: Cache<(ProjectName, DatabaseName), DatabaseEntry, Bytes>,
     coverages: CharsetCoverages,
-    /// Per project, the number of schema changes made through this origin (0 without an entry). A description read when
-    /// the number was smaller is not used. The map is not limited, but only an administrator creates projects.
+    /// Number of schema changes made through this origin (0 without an entry). A description read at a smaller number
+    /// is not used. The map is not limited, but only an administrator creates projects.
     versions: RwLock<HashMap<ProjectName, u64>>,
     table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>, DbError>,
     view_loads: SingleFlight<(ProjectName, u64), Arc<Views>, DbError>,
@@ -134,7 +129,7 @@ pub struct Views {
 }
 
 impl Views {
-    /// Returns whether a view has this name, which must be [`folded`].
+    /// `name` must be [`folded`].
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -182,33 +177,30 @@ impl SchemaCache {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(Arc::clone(&entry.table));
         }
-        // The futures of `refresh` and `load` are boxed: they seldom run, but every request's future would reserve
-        // space for them.
+        // The futures of `refresh` and `load` are boxed: every request's future would reserve space for them.
         match known {
             Some(entry) => Box::pin(self.refresh(key.to_owned(), &entry)).await,
             None => Box::pin(self.load(key.to_owned(), Reason::Missing)).await,
         }
     }
 
-    /// Reloads a table's description, after MariaDB refused a statement that was planned with the cached description.
+    /// After MariaDB refused a statement that was planned with the cached description.
     pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         let key = KeyRef { project, path }.to_owned();
         Box::pin(self.load(key, Reason::Refused)).await
     }
 
-    /// Returns a guard for a statement that may change the project's schema. Dropping the guard expires the project's
-    /// cached schema, unless the statement did not run.
+    /// Dropping the guard expires the project's cached schema, unless the statement did not run.
     pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
         SchemaChange { cache: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }
 
-    /// Returns the number of loads of table descriptions from MariaDB so far, including failed ones. A load of all
-    /// tables of a database counts as one.
+    /// Includes failed loads. A load of all tables of a database counts as one.
     pub fn loads(&self) -> u64 {
         self.loads.load(Ordering::Relaxed)
     }
 
-    /// Returns how often [`SchemaCache::table`] has returned a cached description without a wait so far.
+    /// Cached descriptions returned without a wait.
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
@@ -224,8 +216,7 @@ impl SchemaCache {
         *versions.entry(project.clone()).or_default() += 1;
     }
 
-    /// Returns the project's only database; `None` if the project has no database or several. Fails as
-    /// [`SchemaCache::databases`] does.
+    /// `None` if the project has no database or several.
     pub async fn only_database(&self, project: &ProjectName) -> Result<Option<DatabaseName>, Problem> {
         match self.databases(project).await?.as_slice() {
             [name] => Ok(Some(name.clone())),
@@ -233,7 +224,7 @@ impl SchemaCache {
         }
     }
 
-    /// Returns the project's databases, at most 2,000 of them. Reads from MariaDB each time.
+    /// At most 2,000. Reads from MariaDB each time.
     pub async fn databases(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, Problem> {
         let names =
             again_if_lost(|| async { schema_reader::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await });
@@ -241,8 +232,7 @@ impl SchemaCache {
         Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
-    /// Returns the names of the project's views, in all of its databases. A statement that reads a view may run stored
-    /// code, even if its text shows none.
+    /// In all databases. A statement that reads a view may run stored code, even if its text shows none.
     pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
         let version = self.version(project);
         let usable = |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
@@ -279,9 +269,8 @@ impl SchemaCache {
         entry.version == self.version(project)
     }
 
-    /// Reloads a description and returns the new description. If the load fails with a status of 500 or above, returns
-    /// the old description `known`, provided that it has not expired and is younger than [`KEPT_WHILE_FAILING`].
-    /// Otherwise, for example if the table is gone, removes the description from the cache and returns the error.
+    /// If the load fails with a status of 500 or above, returns `known`, provided that it has not expired and is
+    /// younger than [`KEPT_WHILE_FAILING`].
     async fn refresh(self: &Arc<Self>, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
         let problem = match self.load(key.clone(), Reason::Missing).await {
             Err(problem) => problem,
@@ -304,13 +293,12 @@ impl SchemaCache {
         Ok(table)
     }
 
-    /// Leases a connection of the project's full-access account, which sees every table.
+    /// The full-access account sees every table.
     async fn lease(&self, project: &ProjectName) -> Result<Lease, DbError> {
         self.pools.lease(project, Access::Full).await
     }
 
-    /// Loads a description, or awaits a load in flight of the same description for the same reason. The load continues
-    /// if the client disconnects.
+    /// The load continues if the client disconnects.
     async fn load(self: &Arc<Self>, key: Key, reason: Reason) -> Result<Arc<Table>, Problem> {
         let version = self.version(&key.project);
         let cache = Arc::clone(self);
@@ -344,8 +332,6 @@ impl SchemaCache {
     }
 }
 
-/// A guard for a statement that may change a project's schema. Dropping the guard (after the statement's end, failure
-/// or cancellation) expires the project's cached tables, views and foreign keys, unless the statement did not run.
 #[derive(Debug)]
 pub struct SchemaChange {
     cache: Arc<SchemaCache>,
@@ -360,7 +346,7 @@ enum SchemaEffect {
 }
 
 impl SchemaChange {
-    /// Records that MariaDB refused the statement before it ran, so that the cached schema stays valid.
+    /// The cached schema then stays valid.
     pub(super) fn did_not_run(mut self) {
         self.effect = SchemaEffect::None;
     }
@@ -374,7 +360,6 @@ impl Drop for SchemaChange {
     }
 }
 
-/// Runs `ask`, and runs it once more if the connection was lost.
 async fn again_if_lost<T, F>(ask: impl Fn() -> F) -> Result<T, DbError>
 where
     F: Future<Output = Result<T, DbError>>,

@@ -12,12 +12,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// The time after which a running statement no longer counts as in flight, so that requests of its shape don't wait for
-/// a slow statement. The value is a few times the duration of an undisturbed statement.
+/// Requests must not wait for a slow statement of their shape. A few times the duration of an undisturbed statement.
 const SLOW_AFTER: Duration = Duration::from_millis(10);
 
-/// A guard for a statement that counts as in flight. Dropping the guard, even by cancellation, ends the count, or, if
-/// requests wait, spawns a task that runs shared statements for them.
+/// On drop, ends the count, or spawns a task that runs shared statements for the waiting requests.
 pub(super) struct InFlight<K: CoalescedStatement> {
     coalescer: Arc<Coalescer>,
     key: Key<K::Shape>,
@@ -26,7 +24,6 @@ pub(super) struct InFlight<K: CoalescedStatement> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// The task that will run the statement has not begun.
     Spawned,
     Running,
     Finished,
@@ -37,13 +34,11 @@ impl<K: CoalescedStatement> InFlight<K> {
         Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: State::Running }
     }
 
-    /// Leases a connection for a caller, or for several if `caller` is nil. If that fails with [`DbError::Overloaded`], all waiting requests of the shape fail with it
-    /// too; after any other error, they run alone.
+    /// `caller` is nil for several callers.
     pub(super) async fn connection(&self, caller: Uuid) -> Result<Lease, DbError> {
         let lease = self.coalescer.pools.connection(&self.key.account, caller).await;
         if let Err(error) = &lease {
             for (_, caller) in self.take(|waiting| waiting) {
-                // Sending fails if the client has disconnected.
                 let _ = caller.send(match error {
                     DbError::Overloaded => Err(DbError::Overloaded),
                     _ => Ok(Share::RunAlone),
@@ -53,16 +48,13 @@ impl<K: CoalescedStatement> InFlight<K> {
         lease
     }
 
-    /// Removes and returns the oldest waiting requests: as many as `share` returns for the number of waiting requests.
-    /// Drops requests that wait no longer.
     fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Item, AnswerSender<K>)> {
         let waits = |waiter: &Waiter<K>| !waiter.caller.is_closed();
         let waiters = self.requests().take(&self.key, waits, share).into_iter();
         waiters.map(|waiter| (waiter.item, waiter.caller)).collect()
     }
 
-    /// Runs a statement for at most `limit`. After [`SLOW_AFTER`] the statement no longer counts as in flight, but runs
-    /// on.
+    /// After [`SLOW_AFTER`] the statement no longer counts as in flight, but runs on.
     pub(super) async fn during<T>(
         self,
         limit: Limit,
@@ -77,13 +69,11 @@ impl<K: CoalescedStatement> InFlight<K> {
         within(Limit { time: limit.time.saturating_sub(soon), ..limit }, statement).await
     }
 
-    /// Runs shared statements one after the other until no request waits. If a statement takes longer than
-    /// [`SLOW_AFTER`], drops the guard, so that another task runs the next statement, and awaits only this statement.
+    /// If a statement takes longer than [`SLOW_AFTER`], another task runs the next statement.
     async fn run_shared(mut self) {
         self.state = State::Running;
         loop {
             if let Ok(lease) = self.connection(Uuid::nil()).await {
-                // Requests that arrived before the connection was leased share the statement.
                 let waiting = self.take(|waiting| K::share(&self.key.shape, waiting));
                 if !waiting.is_empty() {
                     self.coalescer.count(waiting.len());
@@ -128,8 +118,7 @@ impl<K: CoalescedStatement> Drop for InFlight<K> {
     }
 }
 
-/// Runs one statement for several requests and sends each request its result. The statement is killed once none of
-/// these requests waits any longer.
+/// The statement is killed once none of its requests waits any longer.
 async fn share<K: CoalescedStatement>(
     mut lease: Lease,
     shape: Arc<K::Shape>,
@@ -149,7 +138,6 @@ async fn share<K: CoalescedStatement>(
         Ok(mut outputs) => {
             K::note_position(&mut lease, &mut outputs).await;
             for (caller, output) in callers.into_iter().zip(outputs) {
-                // Sending fails if the client has disconnected.
                 let _ = caller.send(Ok(Share::Output(output, spent)));
             }
             Outcome::Shared
@@ -169,7 +157,6 @@ async fn share<K: CoalescedStatement>(
     }
 }
 
-/// Returns when no request waits any longer: clients have disconnected, or the time of the requests is over.
 async fn all_left<K: CoalescedStatement>(callers: &mut [AnswerSender<K>]) {
     for caller in callers {
         caller.closed().await;

@@ -1,8 +1,6 @@
-//! Inserts of one record that share a statement; each request gets the key of its row.
-//!
-//! If MariaDB refuses a shared statement, InnoDB rolls back all of its rows. Each row is then inserted alone, so that
-//! only the requests with a row at fault get an error. If the statement may have inserted the rows, was killed or timed
-//! out, or waited long for a table lock, all of its requests get its error.
+//! Inserts of one record that share a statement. If MariaDB refuses the statement, InnoDB rolls back all rows, and each
+//! row is then inserted alone, so that only requests with a row at fault fail. If the rows may have been inserted, or
+//! the statement was killed, timed out or waited for a table lock, all requests get its error.
 
 use super::{CoalescedStatement, Coalescer, Requests};
 use crate::database::DbError;
@@ -13,9 +11,8 @@ use crate::query::plan::{Param, RowShape};
 use crate::query::sql;
 use std::time::Duration;
 
-/// Tells which lock an INSERT for several requests failed on. It does not wait for row locks
-/// (`innodb_lock_wait_timeout = 0`), so a lock timeout after at least this time means that it waited for a lock on the
-/// whole table, for example because another session changes the table's definition.
+/// The INSERT waits for no row locks (`innodb_lock_wait_timeout = 0`), so a lock timeout after at least this time means
+/// a lock on the whole table.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -32,8 +29,7 @@ impl CoalescedStatement for Inserts {
         &coalescer.inserts
     }
 
-    /// Returns the largest power of two that is at most `waiting` and the shape's maximum number of rows, so that few
-    /// distinct SQL texts are prepared. The other requests wait for the next statement.
+    /// A power of two, so that few distinct SQL texts are prepared.
     fn share(shape: &RowShape, waiting: usize) -> usize {
         1 << waiting.min(shape.max_rows()).max(1).ilog2()
     }

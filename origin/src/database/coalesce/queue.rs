@@ -5,13 +5,11 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The number of consecutive [`Outcome::Refused`] after which the requests of a shape run alone for [`BACK_OFF`].
 const REFUSALS_MAX: u8 = 3;
-/// How long requests of a shape run alone after [`REFUSALS_MAX`] consecutive refused statements.
+/// Requests of a shape run alone for this time after [`REFUSALS_MAX`] consecutive [`Outcome::Refused`].
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// The number of statements in flight and the waiting requests, by shape. Has entries only for shapes with a statement
-/// that is in flight or waits for a connection, and for shapes with a back-off, which may have expired.
+/// Has entries only for shapes with a statement in flight or waiting for a connection, or with a back-off.
 pub(super) struct Queue<S, W> {
     shapes: Mutex<Shapes<S, W>>,
 }
@@ -30,18 +28,15 @@ struct Active<W> {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Joined<A> {
-    /// The request runs at once and alone; its statement counts as in flight.
     Run,
-    /// The request runs at once and alone, without counting as in flight, because the shape is in back-off.
+    /// The shape is in back-off.
     RunUncounted,
-    /// The request waits for a shared statement; `A` receives the result.
     Wait(A),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// The statement answered all requests, or failed for a reason that concerns all of them, or was killed because no
-    /// request waited for it any longer.
+    /// The statement succeeded, failed for all requests alike, or was killed because no request waited any longer.
     Shared,
     /// The statement failed without effect, and each request runs alone.
     Refused,
@@ -61,9 +56,7 @@ impl<S, W> Default for Queue<S, W> {
 }
 
 impl<S: Clone + Eq + Hash, W> Queue<S, W> {
-    /// Decides how a new request of a shape runs. [`Joined::RunUncounted`] during a back-off; [`Joined::Wait`] if
-    /// `in_flight_max` statements are in flight, after adding the request that `waiter` creates to the queue; otherwise
-    /// [`Joined::Run`], after counting a statement as in flight, which the caller must end by [`Self::finish`].
+    /// After [`Joined::Run`], the caller must call [`Self::finish`].
     pub(super) fn join<A, E>(
         &self,
         shape: &S,
@@ -89,8 +82,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         Ok(Joined::Run)
     }
 
-    /// Ends the count of a statement as in flight and returns true. If requests of the shape wait, changes nothing and
-    /// returns false: the caller must run the next statement.
+    /// Returns false if requests of the shape wait: the caller must run the next statement.
     pub(super) fn finish(&self, shape: &S) -> bool {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
@@ -106,14 +98,11 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         true
     }
 
-    /// Drops all waiting requests of a shape without an answer, and counts none of its statements as in flight any
-    /// more.
     pub(super) fn abandon(&self, shape: &S) {
         self.shapes().active.remove(shape);
     }
 
-    /// Drops the requests for which `waits` is false. Removes and returns the first `share(count)` of the remaining
-    /// `count` requests, at least one if there are any.
+    /// Drops the requests for which `waits` is false.
     pub(super) fn take(&self, shape: &S, waits: impl FnMut(&W) -> bool, share: impl FnOnce(usize) -> usize) -> Vec<W> {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
@@ -128,8 +117,6 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         waiting.drain(..count).collect()
     }
 
-    /// Records how a shared statement ended, and starts a back-off after [`REFUSALS_MAX`] consecutive refused ones.
-    /// Does nothing if the shape has no statement in flight.
     pub(super) fn record(&self, shape: &S, outcome: Outcome) {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
@@ -145,7 +132,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         }
     }
 
-    /// Locks the maps. They are valid after every step, so a poisoned lock can be used.
+    /// The maps are valid after every step, so a poisoned lock can be used.
     fn shapes(&self) -> MutexGuard<'_, Shapes<S, W>> {
         self.shapes.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -17,7 +17,6 @@ pub(super) struct Reads;
 impl CoalescedStatement for Reads {
     type Shape = KeyShape;
     type Item = i64;
-    /// The row with the key; `None` if there is none.
     type Output = Option<Row>;
 
     const IN_FLIGHT_MAX: usize = 2;
@@ -59,9 +58,7 @@ impl CoalescedStatement for Reads {
     async fn note_position(_: &mut Lease, _: &mut [Option<Row>]) {}
 }
 
-/// Returns for each of `keys`, in order, its row, or `None` if the key has no row. Returns an empty list if a row has a
-/// key that was not requested, because the table then differs from the schema that the plan assumes. `key_cell` is the
-/// index of the key's column in a row.
+/// Returns an empty list if a row has a key that was not requested: the table differs from the schema of the plan.
 fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Row>> {
     let mut outputs = vec![None; keys.len()];
     for row in rows {

@@ -8,8 +8,7 @@ use shared::error::ErrorCode;
 #[error("the database host is lost")]
 pub(in crate::database) struct HostLost;
 
-/// Returns whether an error means that the connection or its host is lost, or that the host can serve no
-/// statement at the moment. True for every I/O error and every error of the driver itself.
+/// True for every I/O error and every error of the driver itself.
 pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     match error {
         mysql_async::Error::Server(error) => is_refusal_of_host(error.code, &error.message, &error.state),
@@ -19,13 +18,11 @@ pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     }
 }
 
-/// Returns whether an error is due to the host or the connection, not the statement: for example, the host is shutting
-/// down, has left its cluster or is read-only, the connection was killed or broke, or the commit failed.
+/// For example, the host shuts down, has left its cluster or is read-only, the connection broke, or the commit failed.
 pub(super) fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
-    /// `ER_UNKNOWN_ERROR`: a Galera node answers with this number when replication of the write
-    /// failed.
+    /// A Galera node answers with this number when replication of the write failed.
     const UNKNOWN: u16 = 1105;
-    /// `ER_OPTION_PREVENTS_STATEMENT`: the number also has causes other than `--read-only`.
+    /// The number also has causes other than `--read-only`.
     const PREVENTED: u16 = 1290;
     if state == SIGNALLED {
         return false;

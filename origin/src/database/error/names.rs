@@ -1,8 +1,7 @@
 //! Finds the field and the constraint that an error message of MariaDB names.
 
-/// Returns the field at fault and the violated key or constraint. Each is `None` if the message names none, the name
-/// contains a quote, or messages of this error number are not parsed. The field is also `None` for a foreign key of
-/// several columns, and for 1451 (the record is referred to), whose message names a field of the referring table.
+/// The field is `None` for a foreign key of several columns, and for 1451, whose message names a field of the referring
+/// table.
 pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     match errno {
         // Duplicate entry 'x' for key 'title'
@@ -32,8 +31,7 @@ pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Returns the name at the beginning of the text, without quotes; of `` `a`.`b` `` the last part. `None` if the text
-/// begins with no quoted name, or the name contains a quote.
+/// Of `` `a`.`b` `` the last part. `None` if the name contains a quote.
 fn quoted(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '`'))?;
     let (name, rest) = text[1..].split_once(quote)?;

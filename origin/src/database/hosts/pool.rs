@@ -1,28 +1,23 @@
-//! Connection pools of the driver for the admin account, one for each host of `database_url`. Connections are taken
-//! from the pool of the serving host.
+//! Connection pools of the driver for the admin account, one for each host of `database_url`.
 
 use super::{Hosts, TRIES_MAX_COUNT};
 use crate::database::error::means_lost;
 use mysql_async::{Conn, OptsBuilder, Pool};
 
-/// The connection pools of the admin account, one per host. Clones share the connections.
 #[derive(Clone, Debug)]
 pub(in crate::database) struct HostPools {
     hosts: Hosts,
-    /// One pool for each host, in the order of the URL.
     pools: Vec<Pool>,
 }
 
 impl HostPools {
-    /// Creates the pools, without connecting. `finish` sets further options of the connections and pools.
     pub(in crate::database) fn new(hosts: &Hosts, finish: impl Fn(OptsBuilder) -> OptsBuilder) -> Self {
         let address = hosts.address();
         let options = hosts.options(&address.admin_user, &address.admin_password, finish);
         Self { hosts: hosts.clone(), pools: options.into_iter().map(Pool::new).collect() }
     }
 
-    /// Returns a pooled connection to the serving host. If the host is lost meanwhile, tries again while
-    /// [`Hosts::suspect`] returns true (never for an only host), at most [`TRIES_MAX_COUNT`] times in all.
+    /// Tries again while [`Hosts::suspect`] returns true (never for an only host), at most [`TRIES_MAX_COUNT`] times.
     pub(in crate::database) async fn get_conn(&self) -> mysql_async::Result<Conn> {
         let mut tries = 1;
         loop {
@@ -45,7 +40,7 @@ impl HostPools {
         self.hosts.on(&host, work).await
     }
 
-    /// Waits until the host that serves now is left; forever if there is only one host.
+    /// Waits forever if there is only one host.
     pub(in crate::database) async fn left(&self) {
         match self.hosts.serving().left {
             Some(left) => left.cancelled_owned().await,

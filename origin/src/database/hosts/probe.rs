@@ -9,9 +9,8 @@ use std::sync::Weak;
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum time of a probe, or of [`facts`]. A host that does not answer in time counts as lost.
+/// A host that does not answer in time counts as lost.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum replication lag, in seconds, of a healthy replica.
 const LAG_MAX_SECONDS: u64 = 5;
 
 /// `wsrep_local_state` of a node that has all of the cluster's writes.
@@ -20,8 +19,7 @@ const SYNCED: &str = "4";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Health {
     Well,
-    /// The host answers, but its data may not be current: a cluster node that is not synced, for example while it sends
-    /// its data to a joining node, or a replica with too much or an unknown lag.
+    /// The host answers, but may lack data: a node that is not synced, or a replica with too much or an unknown lag.
     Behind,
     Lost(Lost),
 }
@@ -29,8 +27,7 @@ pub(super) enum Health {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     NoAnswer,
-    /// A cluster node that is outside the primary component or still starting (`wsrep_ready` is
-    /// `OFF`).
+    /// Outside the primary component or still starting (`wsrep_ready` is `OFF`).
     NotReady,
     ReadOnly,
     NoReplica,
@@ -59,8 +56,6 @@ pub struct HostFacts {
     pub state: &'static str,
 }
 
-/// Reads the state of a host over a new connection. The error is a message: the driver's error, or that
-/// the host did not answer within [`TIMEOUT`].
 pub(super) async fn facts(options: Opts, purpose: Purpose) -> Result<HostFacts, String> {
     let asking = async {
         let mut conn = Conn::new(options).await?;
@@ -85,8 +80,7 @@ pub(super) async fn facts(options: Opts, purpose: Purpose) -> Result<HostFacts, 
     }
 }
 
-/// Probes the host at `index` and reports each result to `hosts`, until `hosts` are dropped. Pauses
-/// [`INTERVAL`] after each probe, or until the host's probe is woken.
+/// Ends after `hosts` are dropped.
 pub(super) async fn always(hosts: Weak<Inner>, index: usize, options: Opts) {
     let mut conn = None;
     loop {
@@ -121,8 +115,7 @@ async fn probe(conn: &mut Option<Conn>, options: &Opts, purpose: Purpose) -> mys
     {
         return Ok(health);
     }
-    // The server may have closed the idle connection. Only if a new connection fails too is the
-    // host lost.
+    // The server may have closed the idle connection: the host is lost only if a new connection fails too.
     *conn = None;
     let open = conn.insert(Conn::new(options.clone()).await?);
     ask_health(open, purpose).await
@@ -153,8 +146,6 @@ async fn ask_health(conn: &mut Conn, purpose: Purpose) -> mysql_async::Result<He
     }
 }
 
-/// Returns the health of a replica from its row of SHOW SLAVE STATUS: lost if replication does not run, behind if the
-/// lag is unknown or more than [`LAG_MAX_SECONDS`].
 fn replication(row: &Row) -> Health {
     let text = |name: &str| row.get_opt::<Option<String>, _>(name).and_then(Result::ok).flatten();
     let runs = |name: &str| text(name).is_some_and(|value| value == "Yes");

@@ -11,12 +11,10 @@ use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 use std::time::Duration;
 
-/// The maximum number of receipts deleted per lease. The connection is returned after each lease, for waiting requests.
+/// Per lease. The connection is returned after each lease, for waiting requests.
 const SWEPT_AT_ONCE: usize = 500;
 
-/// Deletes the expired receipts in all of a project's databases, and returns the number of deleted receipts. Locks only
-/// the expired rows. If a deletion fails, leaves the other receipts of that database, and goes on with the next
-/// database.
+/// If a deletion fails, leaves the other receipts of that database, and goes on with the next database.
 pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError> {
     let limit = pools.query_timeout();
     let mut lease = pools.lease(project, Access::Full).await?;

@@ -1,8 +1,6 @@
-//! Limits the number of connections of all accounts together, since MariaDB has a limit of its own.
-//!
-//! When the limit is reached, a new connection takes the slot of the idle connection whose last lease began longest
-//! ago, of any account. If no connection is idle, opening waits until a connection is returned, at most for the wait
-//! timeout.
+//! Limits the number of connections of all accounts together, since MariaDB has a limit of its own. At the limit, a new
+//! connection takes the slot of the connection, of any account, that was idle longest. If no connection is idle,
+//! opening waits until a connection is returned, at most for the wait timeout.
 
 use super::Accounts;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,12 +8,10 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The interval at which a waiting request looks for an idle connection again: a connection may have been returned just
-/// before the request began to wait.
+/// A connection may have been returned just before the request began to wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// The maximum number of KILL statements that run at once, of all accounts with the same [`ConnectionBudget`]. Each
-/// uses a connection outside of the budget.
+/// Each KILL uses a connection outside of the budget.
 pub(crate) const KILLS_MAX_COUNT: usize = 16;
 
 pub(in crate::database) struct ConnectionBudget {
@@ -27,7 +23,6 @@ pub(in crate::database) struct ConnectionBudget {
     wait_timeout: Duration,
 }
 
-/// A slot in the budget, held by one open connection; freed when dropped.
 pub(in crate::database) struct Slot {
     budget: Arc<ConnectionBudget>,
     _permit: OwnedSemaphorePermit,
@@ -55,7 +50,6 @@ impl ConnectionBudget {
         }
     }
 
-    /// Waits for a slot for one more connection. Fails with [`NoSlot`] if none became free within the wait timeout.
     pub(in crate::database) async fn slot(self: &Arc<Self>) -> Result<Slot, NoSlot> {
         let permit = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) => permit,
@@ -103,8 +97,7 @@ impl ConnectionBudget {
 }
 
 impl Slot {
-    /// Returns whether the caller must close this connection, so that a waiting request gets its slot. Each `true`
-    /// counts one waiting request as served, so the caller must then close the connection.
+    /// Each `true` counts one waiting request as served, so the caller must then close the connection.
     pub(super) fn must_yield(&self) -> bool {
         let waiting = self.budget.waiting.load(Ordering::Relaxed);
         let one_more = |served: usize| (served < waiting).then_some(served + 1);
@@ -112,8 +105,8 @@ impl Slot {
     }
 }
 
-/// Counts a waiting request until dropped. `waiting` and `served` are not changed together: at worst a connection is
-/// closed needlessly, or the waiting request itself closes an idle connection, up to [`LOOK_AGAIN`] later.
+/// `waiting` and `served` are not changed together: at worst a connection is closed needlessly, or the waiting request
+/// itself closes an idle connection, up to [`LOOK_AGAIN`] later.
 struct Waiting<'a>(&'a ConnectionBudget);
 
 impl<'a> Waiting<'a> {

@@ -9,15 +9,12 @@ use crate::shares::Guard;
 use deadpool::managed::Object;
 use std::time::Duration;
 
-/// The time limit for resetting a session.
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time limit for asking a host's position. Short, because after a write, the write is committed and its caller waits
-/// for the answer.
+/// Short, because after a write, the caller of the committed write waits for the answer.
 const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A connection leased from a pool. Dropping the lease returns the connection to the pool, first resetting a dirty
-/// session; if the session is not dirty and a request waits until another connection can be opened, closes it instead.
-/// If a statement still runs, dropping kills the statement and closes the connection.
+/// On drop, returns the connection to the pool, first resetting a dirty session; kills a statement that still runs;
+/// closes a clean connection if a request waits until another connection can be opened.
 #[derive(Debug)]
 pub struct Lease {
     object: Option<Object<Connector>>,
@@ -25,7 +22,6 @@ pub struct Lease {
     turn: Option<Guard>,
 }
 
-/// Whether a statement is in flight, or a transaction open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Idle,
@@ -44,13 +40,11 @@ impl Lease {
             .ok_or_else(|| DbError::Unavailable("the connection is closed".into()))
     }
 
-    /// Returns a limit for statements of this lease: they fail after `time`, or when the connection's host is left
-    /// (see `database::hosts`).
+    /// Statements fail after `time`, or when the connection's host is left (see `database::hosts`).
     pub(in crate::database) fn limit(&self, time: Duration) -> Limit {
         Limit { time, left: self.object.as_ref().and_then(|object| object.host.left.clone()) }
     }
 
-    /// Returns whether the connection's host has reached a position.
     pub(in crate::database) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
         let limit = self.limit(POSITION_TIMEOUT);
         self.begin();
@@ -67,14 +61,12 @@ impl Lease {
         }
     }
 
-    /// Records the host's position after a committed write, if [`Lease::position`] returns one, in the request's
-    /// progress, for `X-Selkie-Position`.
     pub(in crate::database) async fn note_position(&mut self, progress: &Progress) {
         progress.set_position(self.position().await);
     }
 
-    /// Queries the host's position after a committed write. `None` if the host has no positions or is a replica, the
-    /// lease has no connection any more, or the query gives no position or takes longer than [`POSITION_TIMEOUT`].
+    /// `None` if the host has no positions or is a replica, or the query fails or takes longer than
+    /// [`POSITION_TIMEOUT`].
     pub(in crate::database) async fn position(&mut self) -> Option<Position> {
         let limit = self.limit(POSITION_TIMEOUT);
         if !self.connection().ok()?.has_positions() {
@@ -94,12 +86,10 @@ impl Lease {
         }
     }
 
-    /// Marks the start of a statement: dropping the lease from now on kills the statement.
     pub(in crate::database) fn begin(&mut self) {
         self.stage = Stage::Running;
     }
 
-    /// Marks the end of a statement, after its last row was read: the connection can be returned.
     pub(in crate::database) fn end(&mut self) {
         self.stage = Stage::Idle;
         if let Some(object) = self.object.as_mut()
@@ -109,25 +99,22 @@ impl Lease {
         }
     }
 
-    /// Records, before a statement runs, what it may change in the session, so that the session is reset even if the
-    /// statement fails or the client disconnects.
+    /// Called before a statement runs, so that the session is reset even if the statement fails or the client
+    /// disconnects.
     pub(in crate::database) fn expect(&mut self, effect: SessionEffect) {
         if effect == SessionEffect::Anything {
             self.mark_dirty();
         }
     }
 
-    /// Marks the session as dirty: the session is reset when the lease is dropped, or earlier by
-    /// [`Lease::reset_if_dirty`].
     pub(in crate::database) fn mark_dirty(&mut self) {
         if let Some(object) = self.object.as_mut() {
             object.session = SessionState::Dirty;
         }
     }
 
-    /// Resets a dirty session. Called before the end of the response is sent, so that the session holds no locks any
-    /// more once the client has the whole response. Does nothing while a statement runs. If the reset fails, closes the
-    /// connection.
+    /// Called before the end of the response is sent, so that the session holds no locks any more once the client has
+    /// the whole response. Does nothing while a statement runs.
     pub(in crate::database) async fn reset_if_dirty(&mut self) {
         let dirty = |object: &Object<Connector>| object.session == SessionState::Dirty;
         if self.stage == Stage::Running || !self.object.as_ref().is_some_and(dirty) {
@@ -139,10 +126,9 @@ impl Lease {
         }
     }
 
-    /// Handles a failed statement and returns its error. After an error that concerns only the statement, the
-    /// connection stays usable. A lost connection is closed, and so are, instead of being leased again, all connections
-    /// that the account's pool has opened so far. A statement that may still run, or whose result was not read to the
-    /// end, is killed when the lease is dropped (as after a timeout).
+    /// After an error that concerns only the statement, the connection stays usable. If the connection is lost, all
+    /// connections that the account's pool has opened so far are closed. A statement that may still run is killed when
+    /// the lease is dropped.
     pub(in crate::database) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
             DbError::NoDatabase(_)
@@ -183,7 +169,6 @@ impl Lease {
         error
     }
 
-    /// Kills the running statement in MariaDB and closes the connection. The lease has no connection afterwards.
     pub(in crate::database) fn kill(&mut self) {
         self.stage = Stage::Idle;
         if let Some(object) = self.object.take() {
@@ -196,8 +181,7 @@ impl Lease {
     }
 }
 
-/// Resets a session. Returns `None`, and closes the connection, if the reset fails or takes longer than
-/// [`RESET_TIMEOUT`].
+/// On failure or after [`RESET_TIMEOUT`], closes the connection.
 async fn reset(mut object: Object<Connector>) -> Option<Object<Connector>> {
     match tokio::time::timeout(RESET_TIMEOUT, object.reset()).await {
         Ok(Ok(())) => Some(object),

@@ -1,5 +1,4 @@
-//! Streams a read of many records row by row, followed by their total count and the cursor of the next page, if
-//! requested.
+//! Streams a read of many records row by row, then their total count and the cursor of the next page, if requested.
 
 pub use super::rows::SecondConnection;
 use super::rows::{RelatedReads, RowWriter};
@@ -24,19 +23,16 @@ pub struct Reading {
     pub statement: Statement,
     pub layout: Arc<Layout>,
     pub format: Format,
-    /// The maximum number of rows to return; `None` without a limit, and for a limit of 0.
+    /// `None` also for a limit of 0.
     pub limit: Option<RowLimit>,
-    /// Set if the response has the total count.
     pub counting: Option<Counting>,
     pub includes: Vec<Included>,
-    /// The means to lease a second connection; must be set before the read runs if
-    /// [`Reading::may_need_second_connection`].
+    /// Must be set before the read runs if [`Reading::may_need_second_connection`].
     pub second_connection: Option<SecondConnection>,
 }
 
 impl Reading {
-    /// Returns whether the read includes related records and its records may fill one batch, so that a second
-    /// connection must read related records while the first one still streams.
+    /// A second connection must read related records while the first one still streams.
     pub fn may_need_second_connection(&self) -> bool {
         let is_one_batch = self.limit.as_ref().is_some_and(|limit| limit.rows < INCLUDE_BATCH_MAX_RECORDS as u64);
         !self.includes.is_empty() && !is_one_batch
@@ -46,12 +42,11 @@ impl Reading {
 #[derive(Debug)]
 pub struct RowLimit {
     pub rows: u64,
-    /// Whether it is the maximum of the server or of the caller's role, and the request asks for more rows.
+    /// The maximum of the server or of the caller's role; the request asks for more rows.
     pub is_maximum: bool,
-    /// Set if the rows after the last one can be read by a cursor.
     pub next: Option<NextPage>,
-    /// Whether the response's head says that rows follow. Only matters for formats without a trailer after the rows:
-    /// there, rows that the head does not announce are an error.
+    /// The response's head says that rows follow. In formats without a trailer, rows that the head does not announce
+    /// are an error.
     pub is_announced: bool,
 }
 
@@ -61,19 +56,16 @@ pub struct NextPage {
     pub cursors: ReadCursors,
 }
 
-/// How to determine the total number of records that the read would return without limit and offset.
 #[derive(Debug)]
 pub struct Counting {
     pub statement: Statement,
-    /// The number of rows before the first one returned; `None` if unknown.
+    /// Rows before the first one returned; `None` if unknown.
     pub before: Option<u64>,
-    /// The maximum number of rows that the read returns; `None` if unlimited.
     pub limit: Option<u64>,
 }
 
 impl Counting {
-    /// Returns the total count if it follows from the number of rows that were read; `None` if more follow, if `limit` is
-    /// 0, if `before` is unknown, or if no row was read after an offset.
+    /// `None` if the count does not follow from the number of rows that were read.
     fn known_count(&self, rows: u64, more: bool) -> Option<u64> {
         let before = self.before?;
         let ended = !more && self.limit != Some(0);
@@ -81,8 +73,7 @@ impl Counting {
     }
 }
 
-/// Runs a read of many records and streams the response. `limit` is the time limit for each chunk, for each batch of
-/// related records, and for the count.
+/// `limit` is the time limit for each chunk, for each batch of related records, and for the count.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,

@@ -24,7 +24,6 @@ pub(in crate::database) fn bind(params: Vec<Param>) -> Params {
     )
 }
 
-/// Returns the values of a row's cells with these indexes, as parameters of another query. A BIT becomes an integer.
 pub(in crate::database) fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
     let value = |at: &usize| match row.as_ref(*at) {
         None | Some(Value::NULL) => Param::Null,

@@ -1,5 +1,4 @@
-//! The work that a request has done so far, for its log line, its metrics and its trace, and the position of its last
-//! write.
+//! The work that a request has done so far, for its log line, metrics and trace, and the position of its last write.
 
 use crate::database::Position;
 use shared::operation::TablePath;
@@ -7,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Maximum number of recorded steps of a request. Further steps prolong the last one.
+/// Further steps prolong the last one.
 pub const STEPS_MAX_COUNT: usize = 32;
 
 #[derive(Debug)]
@@ -19,29 +18,26 @@ pub struct Step {
 
 #[derive(Debug)]
 pub enum StepKind {
-    /// The statements of one operation: its name, such as `SELECT`, and its main table, if it has
-    /// one.
+    /// The operation's name, such as `SELECT`, and its main table.
     Statement(&'static str, Option<TablePath>),
-    /// Work on files, such as `media.examine`.
+    /// On files, such as `media.examine`.
     Media(&'static str),
 }
 
-/// Counters of a request's rows and database time, the position of its last write and, if the request is recorded for a
-/// trace, its steps.
 #[derive(Debug, Default)]
 pub struct Progress {
     rows: AtomicU64,
     db_micros: AtomicU64,
-    /// The recorded steps; `None` if the request is not recorded.
+    /// `None` if the request is not recorded for a trace.
     steps: Option<Mutex<Steps>>,
-    /// The position of the request's last write whose position is known; `None` if there is none.
+    /// Of the request's last write whose position is known.
     position: Mutex<Option<Position>>,
 }
 
 #[derive(Debug, Default)]
 struct Steps {
     list: Vec<Step>,
-    /// The operation of the next statements; `None` if they belong to the last step or, without any step, are a BEGIN.
+    /// `None` if the next statements belong to the last step or, without any step, are a BEGIN.
     next: Option<StepKind>,
 }
 
@@ -50,7 +46,6 @@ impl Progress {
         Self { steps: Some(Mutex::default()), ..Self::default() }
     }
 
-    /// Removes and returns the recorded steps; `None` if the request is not recorded.
     pub fn take_steps(&self) -> Option<Vec<Step>> {
         Some(std::mem::take(&mut self.steps()?.list))
     }
@@ -60,14 +55,12 @@ impl Progress {
         self.steps.as_ref().map(|steps| steps.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Sets the operation of the next statements, which become a new step. Does nothing if the request is not recorded.
     pub fn begin(&self, operation: &'static str, table: Option<&TablePath>) {
         if let Some(mut steps) = self.steps() {
             steps.next = Some(StepKind::Statement(operation, table.cloned()));
         }
     }
 
-    /// Runs work on files, and records the work as a step if the request is recorded.
     pub async fn media<T>(&self, name: &'static str, work: impl Future<Output = T>) -> T {
         let started = self.steps.is_some().then(Instant::now);
         let done = work.await;
@@ -77,7 +70,7 @@ impl Progress {
         done
     }
 
-    /// Returns the number of rows that the request has read or written so far, without those of an open transaction.
+    /// Without the rows of an open transaction.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
@@ -86,8 +79,7 @@ impl Progress {
         self.db_micros.load(Ordering::Relaxed)
     }
 
-    /// Returns the position of the request's last write whose position is known; `None` if there was no write, the
-    /// database has no positions (a server without replicas), or the query for the position failed.
+    /// `None` also if the database has no positions (a server without replicas), or the query for the position failed.
     pub fn position(&self) -> Option<Position> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -106,9 +98,7 @@ impl Progress {
         self.add(since.elapsed());
     }
 
-    /// Adds the time of a statement that has just ended to the database time and, if the request is recorded, to the
-    /// steps: as a new step after [`Progress::begin`] or if there is no step yet, otherwise by prolonging the last step
-    /// until now.
+    /// A new step after [`Progress::begin`]; otherwise prolongs the last step until now.
     pub(in crate::database) fn add(&self, spent: Duration) {
         let micros = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         self.db_micros.fetch_add(micros, Ordering::Relaxed);

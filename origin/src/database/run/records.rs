@@ -13,8 +13,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Creates the decoder. `columns` are the columns of a row, without that of `Verdict::Last`. The last of them are
-    /// those of the record, followed by the column of [`Returned::is_ruled`] if that is set.
+    /// `columns` end with those of the record, then the column of [`Returned::is_ruled`] if that is set.
     pub(super) fn new(returned: Returned, columns: &[Column]) -> Self {
         let kinds = &returned.layout.kinds;
         let start = columns.len().saturating_sub(kinds.len() + usize::from(returned.is_ruled));
@@ -26,7 +25,6 @@ impl Records {
         self.start
     }
 
-    /// Returns the JSON text of a row's record; `null` if the caller may not read it.
     pub(super) fn json(&self, row: &Row) -> Vec<u8> {
         let cell = |at: usize| value(row, self.start + at);
         let Returned { layout, is_ruled } = &self.returned;

@@ -1,4 +1,3 @@
-//! Reads and encodes the records that are related to a batch of at most [`INCLUDE_BATCH_MAX_RECORDS`] records.
 
 use super::{bind, decoders, value, values};
 use crate::database::connection::Connection;
@@ -17,22 +16,18 @@ use shared::limits::{INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The index of each key in a list of distinct keys, by the key's bytes (see [`write_key`]).
+/// Indexes by the key's bytes (see [`write_key`]).
 type Keys = HashMap<Vec<u8>, usize>;
 
-/// The records that one relation adds to each of several rows.
 #[derive(Debug)]
 pub(in crate::database) struct Members {
     kind: RelationKind,
-    /// For each row to which related records are added, the index in `groups` of its related records: rows with equal
-    /// keys share a group. `None` if a column of the row's key is NULL.
+    /// Per row, the index in `groups`: rows with equal keys share a group. `None` if a column of the row's key is NULL.
     groups_of_rows: Vec<Option<usize>>,
     groups: Groups,
 }
 
 impl Members {
-    /// Writes the value of the relation's member in the row with this index: a list of objects for a relation to many
-    /// records, an object or null for a relation to one.
     pub(in crate::database) fn write(&self, row: usize, out: &mut Vec<u8>) {
         let json = self.groups_of_rows[row].map_or(&[][..], |group| self.groups.json(group));
         match self.kind {
@@ -47,14 +42,12 @@ impl Members {
     }
 }
 
-/// The related records of several keys: for each key a group of JSON objects, separated by commas.
 #[derive(Debug, Default)]
 struct Groups {
-    /// The JSON of all groups. Most rows arrive group by group, so that a new record extends the last group.
+    /// Most rows arrive group by group, so that a new record extends the last group.
     json: Vec<u8>,
-    /// For each key, the range of its records in `json`.
+    /// Per key, in `json`.
     ranges: Vec<Range<usize>>,
-    /// For each key, the number of its records, including records that are not written yet.
     counts: Vec<u64>,
 }
 
@@ -67,7 +60,6 @@ impl Groups {
         &self.json[self.ranges[group].clone()]
     }
 
-    /// Appends to a group the record that `write` encodes, and returns the size of the record in bytes.
     fn append(&mut self, group: usize, write: impl FnOnce(&mut Vec<u8>)) -> usize {
         let range = self.ranges[group].clone();
         let start = match range.end == self.json.len() {
@@ -95,7 +87,6 @@ impl Groups {
     }
 }
 
-/// Reads and encodes the records that are related to `rows`, for each of `includes`.
 pub(in crate::database) async fn members(
     connection: &mut Connection,
     includes: &[Included],
@@ -111,8 +102,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads and encodes the records that are related to `rows`, for each include. Returns a boxed future, because
-    /// nested includes recurse.
+    /// Boxed, because nested includes recurse.
     fn all<'f>(
         &'f mut self,
         includes: &'f [Included],
@@ -159,9 +149,8 @@ impl Reader<'_> {
         Ok(Members { kind: included.kind(), groups_of_rows, groups })
     }
 
-    /// Reads the related records of some keys, whose indexes in `keys` are `wanted`, and appends each record to its
-    /// key's group. Returns the indexes of the keys whose records the LIMIT of the statement may have cut off, and
-    /// clears their groups: the caller reads them again.
+    /// Returns the indexes of the keys whose records the LIMIT of the statement may have cut off, and clears their
+    /// groups: the caller reads them again.
     async fn read(
         &mut self,
         included: &Included,
@@ -234,7 +223,6 @@ impl Reader<'_> {
     }
 }
 
-/// Writes the cells of a row: first its own columns, then one cell for each relation.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::database) struct CellWriter<'a> {
     pub(in crate::database) decoders: &'a [Decoder],
@@ -255,7 +243,6 @@ impl CellWriter<'_> {
         }
     }
 
-    /// Appends a row as a JSON object. `at` is the row's index in `members`.
     pub(in crate::database) fn append(&self, out: &mut Vec<u8>, layout: &Layout, row: &Row, at: usize) {
         let keys = &layout.keys;
         let is_null = |cell| *value(row, cell) == Value::NULL;
@@ -263,7 +250,7 @@ impl CellWriter<'_> {
     }
 }
 
-/// Returns the approximate memory of a row in bytes.
+/// Approximate, in bytes.
 pub(in crate::database) fn size(row: &Row) -> usize {
     let text = |at: usize| match value(row, at) {
         Value::Bytes(bytes) => bytes.len(),
@@ -272,8 +259,8 @@ pub(in crate::database) fn size(row: &Row) -> usize {
     (0..row.len()).map(|at| size_of::<Value>() + text(at)).sum()
 }
 
-/// Replaces `out` by the bytes of a row's key. Two keys have the same bytes only if their values are equal. An integer
-/// has the same bytes whether the driver returned it as signed or as unsigned.
+/// Equal bytes mean equal values. An integer has the same bytes whether the driver returned it as signed or as
+/// unsigned.
 fn write_key(out: &mut Vec<u8>, row: &Row, cells: &[usize]) {
     out.clear();
     for at in cells {
@@ -286,7 +273,7 @@ fn write_key(out: &mut Vec<u8>, row: &Row, cells: &[usize]) {
     }
 }
 
-/// Appends a part with its kind and length, so that no two lists of parts have the same bytes.
+/// The kind and length ensure that no two lists of parts have the same bytes.
 fn write_part(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
     out.push(kind);
     out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());

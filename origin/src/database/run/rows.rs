@@ -1,5 +1,3 @@
-//! Encodes the rows of a streamed read: each row when it arrives or, if the read includes related records, a batch of
-//! rows after their related records were read.
 
 use super::related::{members, size};
 use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, within, write_row, write_rows};
@@ -19,16 +17,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The means to lease a second connection, always to the primary, on which related records are read while the first
-/// connection still streams.
+/// Leases a second connection, always to the primary, to read related records while the first one still streams.
 #[derive(Debug)]
 pub struct SecondConnection {
     pub pools: Arc<Pools>,
     pub project: ProjectName,
     pub access: Access,
     pub caller: Uuid,
-    /// A permit that limits how many requests wait for a second connection while holding a first: otherwise such
-    /// requests could hold the whole pool and wait for each other.
+    /// Limits the requests that wait for a second connection while holding a first: otherwise such requests could hold
+    /// the whole pool and wait for each other.
     pub guard: Guard,
 }
 
@@ -39,7 +36,6 @@ impl SecondConnection {
     }
 }
 
-/// The reads of related records, and the second connection, session effect and time limit for them.
 #[derive(Debug)]
 pub(super) struct RelatedReads {
     pub(super) includes: Vec<Included>,
@@ -54,9 +50,8 @@ pub(super) struct RowWriter<'a> {
     layout: &'a Layout,
     decoders: Vec<Decoder>,
     reads: RelatedReads,
-    /// Rows whose related records are not read yet.
     batch: Vec<Row>,
-    /// The approximate memory of the batch in bytes.
+    /// Approximate.
     batch_bytes: usize,
     last: Option<Row>,
 }
@@ -88,14 +83,11 @@ impl<'a> RowWriter<'a> {
         self.last = Some(row);
     }
 
-    /// Returns whether [`RowWriter::relate_on_second_connection`] must be called before another row is added.
     pub(super) fn is_batch_full(&self) -> bool {
         let is_full = self.batch.len() == INCLUDE_BATCH_MAX_RECORDS && self.reads.second_connection.is_some();
         is_full || self.batch_bytes > INCLUDE_MAX_BYTES
     }
 
-    /// Leases a second connection, reads the related records of the batch on that connection, and encodes the batch
-    /// with its related records.
     pub(super) async fn relate_on_second_connection(&mut self) -> Result<(), DbError> {
         // Leased for one batch only, because the client may be slow to receive the batch.
         let mut lease = match &self.reads.second_connection {
@@ -114,7 +106,6 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Reads the related records of the batch on `lease`'s connection, and encodes the batch with its related records.
     /// Does nothing if the batch is empty.
     pub(super) async fn relate(&mut self, lease: &mut Lease) -> Result<(), DbError> {
         if self.batch.is_empty() {
@@ -131,7 +122,6 @@ impl<'a> RowWriter<'a> {
         Ok(())
     }
 
-    /// Returns the encoder and the last encoded row; `None` if there was no row.
     pub(super) fn finish(self) -> (Encoder, Option<Row>) {
         (self.encoder, self.last)
     }
