@@ -1,3 +1,4 @@
+//! Reads and encodes the records that are related to a batch of at most [`INCLUDE_BATCH_MAX_RECORDS`] records.
 
 use super::{bind, decoders, value, values};
 use crate::database::connection::Connection;

@@ -1,3 +1,4 @@
+//! Encodes the rows of a streamed read: each row when it arrives, or a batch of rows with their related records.
 
 use super::related::{members, size};
 use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, within, write_row, write_rows};
