@@ -1,4 +1,4 @@
-//! Reads descriptions of tables, foreign keys, and names of databases and views, from `information_schema`, under the
+//! Reads descriptions of tables, foreign keys, and names of databases and views, from `information_schema`. Uses the
 //! project's own account: a table or column that the account may not see counts as missing.
 
 mod whole_database;
@@ -19,8 +19,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The SQL condition for tables and views. Excludes sequences, and names such as `seq_1_to_9`, for which the SEQUENCE
-/// engine creates a table on use.
+/// Excludes sequences, and names such as `seq_1_to_9`, for which the SEQUENCE engine creates a table on use.
 macro_rules! is_table {
     () => {
         "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW') AND COALESCE(ENGINE, '') <> 'SEQUENCE'"
@@ -44,7 +43,7 @@ const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.ST
 const FOREIGN_KEYS: &str = "SELECT COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA ORDER BY BINARY CONSTRAINT_NAME";
-/// The columns of all primary keys and of all foreign keys within the database.
+/// Of all primary keys, and of all foreign keys within the database.
 const RELATIONS: &str = "SELECT CONSTRAINT_NAME, TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE \
      WHERE TABLE_SCHEMA = ? AND (CONSTRAINT_NAME = 'PRIMARY' OR REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA) \
@@ -59,23 +58,20 @@ const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA LIM
 
 const VIEWS: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'";
 
-/// The maximum bytes of a description that is parsed on an async thread.
+/// On an async thread.
 const PARSED_AT_ONCE_MAX_BYTES: usize = 256 * 1024;
 
 type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
-/// A table, or the existing names if there is no such table.
 #[derive(Debug)]
 pub(super) enum Found {
     Table(Arc<Table>),
-    /// The table does not exist; these are the names of tables of the database, at most 2,000.
+    /// Names of tables of the database, at most 2,000.
     OtherTables(Vec<String>),
-    /// The database does not exist; these are the names of databases that the account sees, at most 2,000.
+    /// Names of databases that the account sees, at most 2,000.
     OtherDatabases(Vec<String>),
 }
 
-/// Reads the description of a table within `limit`. If the table or its database does not exist, returns the names of
-/// existing tables or databases instead of an error.
 pub(super) async fn load(
     lease: &mut Lease,
     coverages: &CharsetCoverages,
@@ -98,18 +94,17 @@ pub(super) async fn load(
     }
 }
 
-/// Returns the names of the databases that the account sees, at most 2,000, without those of MariaDB and Selkie.
+/// At most 2,000, without those of MariaDB and Selkie.
 pub(super) async fn databases(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
     let names = names(lease, DATABASES, limit).await?;
     Ok(names.into_iter().filter(|name| !is_system(name)).collect())
 }
 
-/// Returns the names of the views that the account sees, in all of its databases.
 pub(super) async fn views(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
     names(lease, VIEWS, limit).await
 }
 
-/// Returns the foreign keys between the tables of a database, and the tables' primary keys, with the bytes that were read.
+/// With the bytes that were read.
 pub(super) async fn relations(
     lease: &mut Lease,
     database: &DatabaseName,
@@ -212,7 +207,7 @@ async fn read(
     Ok(Found::Table(Arc::new(parsed)))
 }
 
-/// Parses what was read within a budget; on a thread for blocking work if that would take milliseconds.
+/// On a thread for blocking work if parsing would take milliseconds.
 async fn parse<T: Send + 'static>(
     budget: &DescriptionBudget,
     parse: impl FnOnce() -> T + Send + 'static,
@@ -224,29 +219,25 @@ async fn parse<T: Send + 'static>(
     parsed.map_err(|error| mysql_async::Error::Other(Box::new(error)))
 }
 
-/// The facts of a table in `information_schema`.
 #[derive(Default)]
 struct TableRows {
     view: bool,
     transactional: bool,
     innodb: bool,
     columns: Vec<ColumnRow>,
-    /// One entry for each column of a unique index or primary key: the names of the index and of the column.
+    /// Index and column, for each column of a unique index or primary key.
     indexes: Vec<(String, String)>,
-    /// One entry for each column of a foreign key: the names of the column, of the table and of the column to which the
-    /// foreign key refers.
+    /// Column, referenced table and referenced column, for each column of a foreign key.
     references: Vec<(String, String, String)>,
     checks: Vec<String>,
     triggers: u64,
     update_triggers: bool,
     read_only: bool,
-    /// The SELECT of a view, as MariaDB stores it; `None` for a table.
+    /// The SELECT of a view, as MariaDB stores it.
     definition: Option<String>,
 }
 
 impl TableRows {
-    /// Returns the table's description. `limited` has the coverage of each character set that lacks characters of
-    /// Unicode.
     fn into_table(
         self,
         database: &DatabaseName,
@@ -269,8 +260,7 @@ impl TableRows {
         let traits = Traits {
             view: self.view,
             read_only: self.read_only,
-            // A view may call functions and reach triggers of other databases, also through other views; and it may
-            // take a lock with a built-in function.
+            // A view may call functions, reach triggers of other databases, also through other views, and take a lock.
             stored_code: self.triggers > 0 || self.view,
             inserts: InsertTraits {
                 unique_key: !self.indexes.is_empty(),
@@ -293,9 +283,6 @@ async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_
     Ok(Found::OtherDatabases(databases.into_iter().filter(|name| !is_system(name)).collect()))
 }
 
-/// Facts from a table's indexes and constraints: the names of the primary key's columns, of columns with a unique index
-/// of their own and of columns with a JSON check, the columns of each other unique index, and the target of each column
-/// with a foreign key.
 struct Facts {
     primary: Vec<String>,
     keys: Vec<Vec<String>>,
@@ -333,7 +320,6 @@ impl Facts {
     }
 }
 
-/// Returns `name` for the check ``json_valid(`name`)``, and `None` for any other.
 fn json_checked(clause: &str) -> Option<String> {
     let name = clause.strip_prefix("json_valid(`")?.strip_suffix("`)")?;
     let plain = name.replace("``", "");
@@ -369,12 +355,11 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
     })
 }
 
-/// Returns the number of leading characters (or bytes) by which a column with long values is to be sorted; `None` if
-/// MariaDB compares whole values. When MariaDB sorts, it compares only the first `max_sort_length` bytes of a value's
-/// sort key, which each session sets to 1,024 or more.
+/// The leading characters (or bytes) to sort by; `None` if MariaDB compares whole values. MariaDB compares only the
+/// first `max_sort_length` bytes of a value's sort key, which each session sets to 1,024 or more.
 fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16> {
     const SORTED_BYTES: u16 = 1_024;
-    /// The maximum number of leading characters to sort by, even if MariaDB would compare more.
+    /// Upper bound, even if MariaDB would compare more.
     const BEGINNING_CHARS: u16 = 256;
     let bytes_a_char = match collation {
         "" => 1,
@@ -417,13 +402,12 @@ fn kind(data_type: &str) -> Kind {
         "inet6" => Kind::Inet6,
         "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring" | "multipolygon"
         | "geometrycollection" => Kind::Geometry,
-        // char, varchar, the text types, and unknown types of later MariaDB versions are read as text.
+        // Also unknown types of later MariaDB versions.
         _ => Kind::Text,
     }
 }
 
-/// Removes the quotes and escapes of a string default in `COLUMN_DEFAULT`. Returns an expression, which has no quotes,
-/// unchanged.
+/// An expression has no quotes and stays unchanged.
 fn unquoted(text: &str) -> String {
     match text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
         Some(inner) => inner.replace("''", "'").replace("\\\\", "\\"),
@@ -431,7 +415,6 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-/// Returns the values of an ENUM or SET type: `enum('a','b''c')` → `a`, `b'c`.
 fn listed(type_text: &str) -> Vec<String> {
     let Some((_, rest)) = type_text.split_once('(') else {
         return Vec::new();

@@ -1,5 +1,4 @@
-//! Single-flight: requests that need the same value at the same time share one load. Knows nothing of the loaded
-//! values.
+//! Single-flight: requests that need the same value at the same time share one load. Knows nothing of the values.
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared};
@@ -10,13 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Running<K, V, E> = HashMap<K, Shared<BoxFuture<'static, Result<V, E>>>>;
 
-/// The loads in flight, by key. Their number is not limited here; loads wait for a pooled connection, for a limited
-/// time.
+/// Their number is not limited here; loads wait for a pooled connection, for a limited time.
 pub(crate) struct SingleFlight<K, V, E> {
     running: Arc<Mutex<Running<K, V, E>>>,
 }
 
-/// The task of a load panicked or was aborted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LoadAborted;
 
@@ -38,8 +35,6 @@ where
     V: Clone + Send + Sync + 'static,
     E: Clone + From<LoadAborted> + Send + Sync + 'static,
 {
-    /// Returns the outcome of the load in flight for this key, or starts `load` if no load is in flight. The load runs
-    /// in its own task, so that the load continues if the caller is cancelled.
     pub(crate) async fn run(&self, key: K, load: impl Future<Output = Result<V, E>> + Send + 'static) -> Result<V, E> {
         let outcome = {
             let mut running = lock(&self.running);
@@ -62,7 +57,7 @@ where
     }
 }
 
-/// Removes a load from the map when dropped: when the load ends, even by a panic.
+/// On drop, because a load may end by a panic. The load's own task lets it continue if the caller is cancelled.
 struct Ended<K: Eq + Hash, V, E> {
     running: Arc<Mutex<Running<K, V, E>>>,
     key: K,

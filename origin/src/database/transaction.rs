@@ -1,8 +1,6 @@
-//! Runs several statements in one transaction: all of them take effect, or none does. (MariaDB can't roll back changes
-//! of tables whose engine has no transactions, such as Aria.)
-//!
-//! The lease counts as busy from the first statement to the last, so that a transaction that is dropped midway (client
-//! disconnect, timeout) kills its connection: MariaDB rolls it back, and no other request gets the connection.
+//! Runs several statements in one transaction. (MariaDB can't roll back tables whose engine has no transactions, such
+//! as Aria.) The lease counts as busy from the first statement to the last: dropping a transaction midway (client
+//! disconnect, timeout) kills its connection, so that MariaDB rolls back and no other request gets the connection.
 
 use super::deadline::Limit;
 use super::error::DbError;
@@ -18,17 +16,15 @@ use mysql_async::prelude::Queryable as _;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS, INCLUDE_BATCH_MAX_RECORDS};
 use std::time::{Duration, Instant};
 
-/// The time limit for a ROLLBACK; after it the connection is killed, and MariaDB rolls back by itself.
+/// After this time the connection is killed, and MariaDB rolls back by itself.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An open transaction, which ends by [`Transaction::commit`], [`Transaction::rollback`] or [`Transaction::end`].
 /// Dropping an open transaction kills the connection, so that MariaDB rolls back.
 #[derive(Debug)]
 pub struct Transaction<'a> {
     lease: &'a mut Lease,
     progress: &'a Progress,
     until: Instant,
-    /// The number of rows read or written, added to `progress` on commit.
     rows: u64,
     stage: Stage,
 }
@@ -36,23 +32,20 @@ pub struct Transaction<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// The transaction was committed, rolled back, or ended with its connection.
+    /// Also if the transaction ended with its connection.
     Ended,
 }
 
-/// The rows and bytes that the operations of a transaction may still return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerBudget {
     pub rows: usize,
-    /// The number of bytes of JSON.
+    /// Of JSON.
     pub bytes: usize,
 }
 
 impl AnswerBudget {
-    /// The limits of one response of a batch, or of a write that returns records.
     pub const WHOLE: Self = Self { rows: BATCH_ANSWER_MAX_ROWS, bytes: BATCH_ANSWER_MAX_BYTES };
 
-    /// Subtracts the rows and bytes that an operation returns.
     pub fn take(&mut self, rows: usize, bytes: usize) -> Result<(), DbError> {
         self.rows = self.rows.checked_sub(rows).ok_or(DbError::AnswerTooLarge)?;
         self.bytes = self.bytes.checked_sub(bytes).ok_or(DbError::AnswerTooLarge)?;
@@ -64,12 +57,11 @@ impl AnswerBudget {
 pub struct Rows {
     pub json: Vec<u8>,
     pub count: usize,
-    /// Whether the query has more rows than the maximum, so that rows are missing here.
+    /// The query has more rows than the maximum.
     pub has_more: bool,
 }
 
-/// Runs a write: a single statement by itself; several statements, or one whose records are checked against the rules
-/// of the caller's role, in one transaction.
+/// Uses a transaction for several statements, or if records are checked against the rules of the caller's role.
 pub async fn write(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -94,7 +86,7 @@ pub async fn write(
     written.inspect(|written| progress.add_rows(written.affected))
 }
 
-/// Runs the statements of one write in one transaction, whose time limit is `limit`, and commits or rolls back.
+/// `limit` is the time limit of the whole transaction.
 pub async fn transact(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -114,7 +106,7 @@ async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, D
 }
 
 impl<'a> Transaction<'a> {
-    /// Begins a transaction. `limit` is the time limit for the whole transaction, from BEGIN to COMMIT.
+    /// `limit` is the time limit from BEGIN to COMMIT.
     pub async fn begin(lease: &'a mut Lease, limit: Duration, progress: &'a Progress) -> Result<Self, DbError> {
         lease.begin();
         let mut transaction = Self { lease, progress, until: Instant::now() + limit, rows: 0, stage: Stage::Open };
@@ -125,7 +117,6 @@ impl<'a> Transaction<'a> {
         Ok(transaction)
     }
 
-    /// Runs a statement that writes. After an error, the caller must roll back.
     pub async fn execute(&mut self, statement: Statement, effect: SessionEffect) -> Result<Written, DbError> {
         self.lease.expect(effect);
         let written = self.step(statement).await?;
@@ -136,7 +127,7 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Runs the statements of one write, and returns their results added up. After an error, the caller must roll back.
+    /// After an error, the caller must roll back.
     pub async fn execute_all(&mut self, statements: Vec<Statement>, effect: SessionEffect) -> Result<Written, DbError> {
         let (mut written, mut bytes) = (Written::default(), 0);
         for statement in statements {
@@ -152,8 +143,7 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Runs a write of this program itself, such as the insertion of an idempotency receipt. Does not count the rows.
-    /// The project may have added triggers to the table, so the session is reset after the transaction.
+    /// Does not count the rows. The project may have added triggers to the table, so the session is reset afterwards.
     pub(super) async fn execute_internal(&mut self, statement: Statement) -> Result<Written, DbError> {
         self.lease.expect(SessionEffect::Anything);
         self.step(statement).await
@@ -166,8 +156,7 @@ impl<'a> Transaction<'a> {
         self.heed(started, written)
     }
 
-    /// Runs a read with its related records, returns at most `max_rows` rows, and subtracts the rows from `budget`.
-    /// After an error, the caller must roll back.
+    /// Returns at most `max_rows` rows. After an error, the caller must roll back.
     pub async fn rows(
         &mut self,
         statement: Statement,
@@ -185,8 +174,8 @@ impl<'a> Transaction<'a> {
         Ok(rows)
     }
 
-    /// Runs a read and returns the first `width` values of each row, to bind them in another statement. All rows are
-    /// held in memory, so the read must have a LIMIT. After an error, the caller must roll back.
+    /// Returns the first `width` values of each row. The read must have a LIMIT, since all rows are held in memory.
+    /// After an error, the caller must roll back.
     pub async fn values(
         &mut self,
         statement: Statement,
@@ -214,7 +203,6 @@ impl<'a> Transaction<'a> {
         self.timed("SAVEPOINT selkie_dry_run").await
     }
 
-    /// Rolls back all writes since [`Transaction::save`]. The transaction stays open.
     pub async fn undo(&mut self) -> Result<(), DbError> {
         self.timed("ROLLBACK TO SAVEPOINT selkie_dry_run").await
     }
@@ -225,8 +213,8 @@ impl<'a> Transaction<'a> {
         self.heed(started, done)
     }
 
-    /// Runs a query of this program itself and returns its first row; `None` if there is no row. The project may have
-    /// replaced the table by a view, which can run stored code, so the session is reset after the transaction.
+    /// The project may have replaced the table by a view, which can run stored code, so the session is reset
+    /// afterwards.
     pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
         self.lease.expect(SessionEffect::Anything);
         let (started, left) = (Instant::now(), self.left());
@@ -261,7 +249,6 @@ impl<'a> Transaction<'a> {
                 false => Ok(()),
             }
         };
-        // Rows whose related records are not read yet.
         let (mut waiting, mut bytes) = (Vec::new(), 0);
         while let Some(row) = result.next().await? {
             if max_rows.is_some_and(|most| (rows.count + waiting.len()) as u64 >= most) {
@@ -307,8 +294,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Rolls the transaction back. If that fails, the connection is killed, which rolls back too. Does nothing if an
-    /// error has ended the transaction already.
+    /// If the rollback fails, the connection is killed, which rolls back too.
     pub async fn rollback(mut self) {
         if self.stage == Stage::Ended {
             return;
@@ -321,7 +307,6 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Commits the transaction if `outcome` is a success, or rolls it back.
     pub async fn end<T, E: From<DbError>>(self, outcome: Result<T, E>) -> Result<T, E> {
         match outcome {
             Ok(value) => {
@@ -344,9 +329,8 @@ impl<'a> Transaction<'a> {
         self.lease.limit(self.until.saturating_duration_since(Instant::now()))
     }
 
-    /// Handles the outcome of a step: if MariaDB refused the statement, leaves the transaction open, for the caller to
-    /// roll back. Any other error, also one of MariaDB that means a lost host, kills the connection, which ends the
-    /// transaction.
+    /// If MariaDB refused the statement, the transaction stays open. Any other error kills the connection, which ends
+    /// the transaction.
     fn heed<T>(&mut self, started: Instant, outcome: Result<T, DbError>) -> Result<T, DbError> {
         self.progress.add_time(started);
         outcome.map_err(|error| match error {
@@ -360,7 +344,6 @@ impl<'a> Transaction<'a> {
         })
     }
 
-    /// Marks the transaction as ended and its lease as idle, and resets a dirty session.
     async fn release(&mut self) {
         self.stage = Stage::Ended;
         self.lease.end();

@@ -1,9 +1,6 @@
-//! Runs users' own SQL: one statement, isolated from every other request.
-//!
-//! The statement is always prepared first, so that MariaDB refuses a text with a second statement before anything runs.
-//! Only a statement without parameters that MariaDB can't prepare is then sent as text. A statement that may read or
-//! leave session state runs in a session in which no statement has run since its last reset, and the session is reset
-//! again afterwards.
+//! Runs users' own SQL: one statement, isolated from every other request. The statement is prepared first, so that
+//! MariaDB refuses a text with a second statement before anything runs. A statement that may read or leave session
+//! state runs in a newly reset session, which is reset again afterwards.
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::deadline::Limit;
@@ -24,8 +21,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The maximum encoded size in bytes of the result sets of a statement that may return several, such as CALL. The
-/// result sets are buffered, because the shape of the response depends on their number, which is only known at the end.
+/// Encoded size. The result sets of a statement such as CALL are buffered, because the shape of the response depends on
+/// their number, which is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// `ER_UNSUPPORTED_PS`
@@ -34,19 +31,16 @@ const NOT_PREPARABLE: u16 = 1295;
 #[derive(Debug)]
 pub struct UserSql {
     pub statement: Statement,
-    /// The default schema; `None` for a session without one.
     pub schema: Option<DatabaseName>,
-    /// The statement's effects on the session and the schema. A statement that may return several result sets needs the
-    /// envelope format.
+    /// A statement that may return several result sets needs the envelope format.
     pub effects: Effects,
-    /// Expires the project's cached schema when dropped: before the last chunk is sent, or when the statement fails or
-    /// is cancelled; not if it could not be prepared. `None` if the statement can't change the schema.
+    /// Dropped before the last chunk is sent, or when the statement fails or is cancelled. `None` if the statement
+    /// can't change the schema.
     pub change: Option<SchemaChange>,
     pub format: Format,
 }
 
-/// Runs a caller's statement and streams the response. `limit` is the time limit for the whole call, including the time
-/// that the client takes to receive the response.
+/// `limit` includes the time that the client takes to receive the response.
 pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progress>) -> Chunks {
     let UserSql { statement, schema, effects, change, format } = call;
     let unbound = statement.params().is_empty();
@@ -130,8 +124,8 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
     })
 }
 
-/// Returns whether a statement may write, so that the response gets a position. Returns false if the first word is one
-/// of `READS`, even if the statement calls a function that writes.
+/// If so, the response gets a position. False for the words in `READS`, even if the statement calls a function that
+/// writes.
 fn may_write(text: &str) -> bool {
     const READS: [&str; 6] = ["select", "show", "explain", "describe", "desc", "table"];
     // Skips the comment that this program puts before the statement.
@@ -140,8 +134,6 @@ fn may_write(text: &str) -> bool {
     !READS.iter().any(|read| word.eq_ignore_ascii_case(read))
 }
 
-/// Resets a dirty session after its statement has ended, and returns the statement's outcome. Handles an error with
-/// [`Lease::failed_and_reset`].
 async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Result<T, DbError> {
     match outcome {
         Ok(value) => {
@@ -154,8 +146,7 @@ async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Resul
 
 struct Deadline {
     at: Instant,
-    /// The limit of the whole call, used only for its token [`Limit::left`]: its `time` is replaced by the time until
-    /// `at`.
+    /// Used only for [`Limit::left`]: `time` is replaced by the time until `at`.
     host: Limit,
 }
 
@@ -165,8 +156,6 @@ impl Deadline {
     }
 }
 
-/// Prepares the session for a statement: sets or removes the default schema. If the statement may read or leave session
-/// state, first resets the session unless no statement has run since its last reset, and marks the session as dirty.
 async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effects: Effects) -> Result<(), DbError> {
     lease.begin();
     let connection = lease.connection()?;
@@ -191,8 +180,7 @@ async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effect
     Ok(())
 }
 
-/// Sets the default schema. Fails with [`DbError::NoDatabase`] if the database does not exist or the account may not
-/// use the database.
+/// [`DbError::NoDatabase`]: the database does not exist, or the account may not use it.
 async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), DbError> {
     const DENIED: u16 = 1044;
     const UNKNOWN: u16 = 1049;
@@ -219,7 +207,6 @@ fn use_schema(name: &DatabaseName) -> String {
     format!("USE `{}`", name.as_str().replace('`', "``"))
 }
 
-/// Encodes the result of a statement without a result set: `{affectedRows, insertId, warnings}`.
 fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8> {
     let keys = ColumnLabels::new(["affectedRows", "insertId", "warnings"]);
     let values = [
@@ -232,8 +219,8 @@ fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8>
     encoder.finish()
 }
 
-/// Runs one of the few statements that can't be prepared, such as PREPARE and EXECUTE. The text is a single statement:
-/// MariaDB parses a text before it refuses to prepare the statement. Fails as [`several`] does.
+/// For the few statements that can't be prepared, such as EXECUTE. The text is a single statement: MariaDB parses a
+/// text before it refuses to prepare the statement.
 async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let conn = &mut lease.connection()?.conn;
     let mut result = run::driver(conn.query_iter(text)).await?;
@@ -242,8 +229,7 @@ async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Resul
     Ok(tail)
 }
 
-/// Encodes the results of a statement that may return several result sets, such as CALL: the list of rows of a single
-/// result set, a list of such lists for several result sets, or the result of [`done`] without a result set.
+/// The rows of a single result set, a list of lists of rows for several, or else the result of [`done`].
 async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let mut encoder = Encoder::begin(Shape::Sets, CHUNK_BYTES);
     let outcome = loop {
@@ -272,7 +258,6 @@ async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Pr
     Ok(if encoder.sets() == 0 { outcome } else { encoder.finish() })
 }
 
-/// Returns a decoder for each column of a query's result.
 fn decoders(text: &str, columns: &[Column]) -> Vec<Decoder> {
     let mut decoders = run::decoders(None, columns);
     if decoders.contains(&Decoder::BitExpression) && combines_rows(text) {
@@ -283,7 +268,7 @@ fn decoders(text: &str, columns: &[Column]) -> Vec<Decoder> {
     decoders
 }
 
-/// Returns the names of a result set's columns. A name that an earlier column has becomes `name_2`, `name_3`, ….
+/// A repeated name becomes `name_2`, `name_3`, ….
 fn unique_keys(columns: &[Column]) -> ColumnLabels {
     let mut taken: HashSet<String> = HashSet::with_capacity(columns.len());
     let mut names = Vec::with_capacity(columns.len());

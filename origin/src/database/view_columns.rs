@@ -1,8 +1,7 @@
 //! Finds the computed columns of a view, from the view's definition as MariaDB stores it. Does no I/O.
 
-/// Returns, for each column of a view, whether the column is an expression rather than a column of an underlying table
-/// or view; `None` unless the definition begins with `select`. Of a UNION, only the first SELECT is examined, which
-/// does no harm: MariaDB can't write to a view with a UNION.
+/// `None` unless the definition begins with `select`. Only the first SELECT of a UNION is examined: MariaDB can't write
+/// to a view with a UNION.
 ///
 /// MariaDB stores definitions in one form: ``select `d`.`t`.`a` AS `a`,`d`.`t`.`b` + 1 AS `c` from …``.
 pub(super) fn computed(definition: &str) -> Option<Vec<bool>> {
@@ -20,7 +19,6 @@ pub(super) fn computed(definition: &str) -> Option<Vec<bool>> {
     }
 }
 
-/// Returns the index at which the first item of a select list ends: a comma, ` from ` or the text's end.
 fn item_end(text: &str) -> usize {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0_usize);
@@ -38,8 +36,7 @@ fn item_end(text: &str) -> usize {
     bytes.len()
 }
 
-/// Returns the index of the quote that closes the quoted text at `start`, or of the last byte if no quote closes it. A
-/// doubled quote ends one quoted text and begins the next.
+/// Or of the last byte if no quote closes the text. A doubled quote ends one quoted text and begins the next.
 fn quoted_end(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     let mut at = start + 1;
@@ -54,7 +51,6 @@ fn quoted_end(bytes: &[u8], start: usize) -> usize {
     bytes.len() - 1
 }
 
-/// Returns whether an item of a select list is a column with an alias, such as `` `t`.`a` AS `b` ``.
 fn is_column(item: &str) -> bool {
     let bytes = item.as_bytes();
     let mut at = 0;

@@ -1,5 +1,6 @@
 //! Page cursors (the tokens in `next` and `after`): the sort values of a page's last row with a MAC. The MAC also
-//! covers the project and what all pages of the read share, so that nobody can forge a cursor or use it with another read.
+//! covers the project and what all pages of the read share, so that nobody can forge a cursor or use it with another
+//! read.
 
 mod value;
 
@@ -13,9 +14,9 @@ use sha2::Sha256;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 
-/// The length of a cursor's MAC in bytes: half of an HMAC-SHA256, the minimum that RFC 2104 (section 5) recommends.
+/// Half of an HMAC-SHA256, the minimum that RFC 2104 (section 5) recommends.
 const MAC_BYTES: usize = 16;
-/// The first byte of every page cursor: the version of its encoding.
+/// Version of the encoding.
 const VERSION: u8 = 2;
 
 #[derive(Clone)]
@@ -67,7 +68,6 @@ impl PageTokens {
 }
 
 impl ReadCursors {
-    /// Returns the cursor of the page that begins after the row with these sort values.
     pub fn token(self, values: &[Param]) -> String {
         let mut bytes = vec![VERSION];
         for value in values {

@@ -1,5 +1,4 @@
-//! Collects what a caller may do with the tables of a project, to write an OpenAPI document and types for its clients.
-//! Does no I/O.
+//! Collects what a caller may do with a project's tables, for an OpenAPI document and client types. Does no I/O.
 
 mod identifier;
 pub mod openapi;
@@ -17,16 +16,14 @@ use shared::key::Grant;
 use shared::policy::{self, Action};
 use std::sync::Arc;
 
-/// The databases, tables and actions that a caller may use.
 #[derive(Debug)]
 pub struct Interface {
-    /// The databases, sorted by name, each with its tables, sorted by name.
+    /// Sorted by name, as their tables are.
     databases: Vec<(DatabaseName, Vec<TableInterface>)>,
     grant: Grant,
     media: MediaInterface,
 }
 
-/// What a caller may do with the files of its project.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MediaInterface {
     pub read: bool,
@@ -34,7 +31,6 @@ pub struct MediaInterface {
     pub delete: bool,
 }
 
-/// What a caller may do with a table.
 #[derive(Debug)]
 pub struct TableInterface {
     access: TableAccess,
@@ -47,7 +43,6 @@ impl Interface {
         Self { databases: Vec::new(), grant, media }
     }
 
-    /// Adds a database and its tables, without the tables that the caller may not use at all.
     pub fn add(&mut self, database: DatabaseName, tables: &[Arc<Table>], relations: &Relations, rights: &Rights) {
         let reads = |table: &TableName, field: &FieldName| rights.reads(&database, table, field);
         let accesses = tables.iter().filter_map(|table| rights.of(table).ok());
@@ -65,7 +60,6 @@ impl Interface {
         self.databases.iter().flat_map(|(_, tables)| tables)
     }
 
-    /// Returns the table with this name; `None` if there is none, or if the caller may not read its records.
     fn readable(&self, database: &str, name: &str) -> Option<&TableInterface> {
         let at = self.databases.binary_search_by(|(known, _)| known.as_str().cmp(database)).ok()?;
         let (_, tables) = &self.databases[at];
@@ -107,20 +101,17 @@ impl TableInterface {
         self.actions.contains(&action)
     }
 
-    /// Returns the columns that the caller may read; none if the caller may not read records of the table.
     fn columns(&self) -> &[Arc<Column>] {
         if self.may(Action::Read) { self.table().columns() } else { &[] }
     }
 
-    /// Returns the columns that the caller may give in an insert or an update; none if the caller may not do the
-    /// action.
+    /// Empty if the caller may not do the action.
     fn given(&self, action: Action) -> Vec<&Column> {
         let given = if self.may(action) { self.access.given(action) } else { Vec::new() };
         given.into_iter().map(|at| self.table().column(at)).collect()
     }
 
-    /// Returns the fields of a record that the caller reads, inserts or updates, each with whether the record may lack
-    /// the field. `None` if the caller may not do the action.
+    /// With whether the record may lack the field. `None` if the caller may not do the action.
     fn form(&self, action: Action) -> Option<Vec<(&Column, bool)>> {
         if !self.may(action) {
             return None;
@@ -136,8 +127,7 @@ impl TableInterface {
         })
     }
 
-    /// Returns the columns of the `{id}` in a record's path; `None` if the table has no key, or a composite key of
-    /// which the caller may not read all columns.
+    /// `None` also for a composite key of which the caller may not read all columns.
     fn id(&self) -> Option<Id<'_>> {
         let table = self.table();
         match (table.key(), table.key_is_readable()) {
@@ -148,7 +138,6 @@ impl TableInterface {
         }
     }
 
-    /// Returns the relations that reads may include, grouped by the response member that holds the related records.
     /// Leaves out relations whose member would have the name of a field.
     fn included(&self) -> Vec<(&str, Vec<&Relation>)> {
         let mut included: Vec<(&str, Vec<&Relation>)> = Vec::new();
@@ -167,7 +156,7 @@ impl TableInterface {
 enum Id<'a> {
     One(&'a Column),
     Several(Vec<&'a str>),
-    /// One column that the caller may not read: the caller can write records by `{id}`, but not read them by it.
+    /// The caller can write records by `{id}`, but not read them.
     Hidden,
 }
 

@@ -10,25 +10,21 @@ use shared::ident::{DatabaseName, ProjectName};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The approximate memory of a database's foreign keys, as a multiple of the bytes of their names: each is in several
-/// lists.
+/// A foreign key's memory as a multiple of its names' bytes: each key is in several lists.
 const NAMES_TIMES: u64 = 8;
 
-/// The approximate memory of a database's entry without foreign keys.
 const ENTRY_BYTES: u64 = 256;
 
-/// Whether cached schemas of tables and cached foreign keys may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchemaAge {
     Cached,
-    /// Schemas and foreign keys are read again, because MariaDB refused a statement that was planned with cached ones.
+    /// MariaDB refused a statement that was planned with cached schemas or foreign keys.
     Fresh,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     relations: Arc<Relations>,
-    /// The bytes of all names that were read.
     names: usize,
     read_at: Instant,
     version: u64,
@@ -41,7 +37,6 @@ impl Weighter<(ProjectName, DatabaseName), Entry> for Bytes {
 }
 
 impl SchemaCache {
-    /// Returns the relations (foreign keys) between the tables of a database, from the cache if `age` allows it.
     pub async fn relations(
         self: &Arc<Self>,
         project: &ProjectName,

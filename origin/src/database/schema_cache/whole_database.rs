@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// The approximate memory of a cached database without its tables.
 const ENTRY_BYTES: u64 = 256;
 
 #[derive(Clone, Debug)]
@@ -29,8 +28,7 @@ impl Weighter<(ProjectName, DatabaseName), DatabaseEntry> for Bytes {
 }
 
 impl SchemaCache {
-    /// Returns the descriptions of the tables and views of a database, sorted by name; an empty list if there is no
-    /// such database. When they are loaded, also caches each description for requests to that table.
+    /// Empty if there is no such database. A load also caches each table's description for requests to that table.
     pub async fn tables(
         self: &Arc<Self>,
         project: &ProjectName,
@@ -65,8 +63,7 @@ impl SchemaCache {
         Ok(entry)
     }
 
-    /// Caches the description of a table. If the cached description had no stored code and the new one has, marks the
-    /// project's sessions to be reset.
+    /// If the new description is the first with stored code, marks the project's sessions to be reset.
     pub(super) fn keep(&self, key: Key, table: &Arc<Table>, read_at: Instant, version: u64) {
         let known = self.tables.get(&key).map(|known| known.table.traits());
         if table.traits().stored_code && known.is_some_and(|known| !known.stored_code) {

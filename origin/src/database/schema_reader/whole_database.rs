@@ -34,13 +34,10 @@ const CHECKS: &str = "SELECT TABLE_NAME, CHECK_CLAUSE FROM information_schema.CH
 const TRIGGERS: &str = "SELECT EVENT_OBJECT_TABLE, COUNT(*), COALESCE(SUM(EVENT_MANIPULATION = 'UPDATE'), 0) > 0 \
      FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? GROUP BY EVENT_OBJECT_TABLE";
 
-/// [`ColumnRow`] with the table's name before it.
 type TableColumnRow =
     (String, String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
-/// Reads the descriptions of the tables and views of a database within `limit`, in the order of their names; an empty
-/// list if there is no such database. Leaves out Selkie's table of idempotency receipts, and names that the API can't
-/// serve.
+/// In the order of names. Leaves out Selkie's table of idempotency receipts, and names that the API can't serve.
 pub(in crate::database) async fn tables(
     lease: &mut Lease,
     coverages: &CharsetCoverages,
@@ -88,8 +85,7 @@ async fn read(
     parse(budget, tables).await
 }
 
-/// Reads the facts of each table in `information_schema`, by table name. Leaves out a table that is created while the
-/// facts are read.
+/// Leaves out a table that is created meanwhile.
 async fn rows(
     connection: &mut Connection,
     database: &DatabaseName,

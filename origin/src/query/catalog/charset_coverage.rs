@@ -1,27 +1,25 @@
 //! The characters that a character set of MariaDB can hold. Does no I/O.
 
-/// The number of code points in Unicode's first plane. Only character sets of all of Unicode have characters of other
-/// planes.
+/// Code points in Unicode's first plane. Only character sets of all of Unicode have characters of other planes.
 const PLANE: u32 = 0x1_0000;
 const WORD_BITS: u32 = u64::BITS;
 
-/// The characters that a character set can hold.
 #[derive(Debug)]
 pub struct CharsetCoverage {
     charset: Box<str>,
-    /// One bit per code point of Unicode's first plane, set if the character set has the character.
+    /// One bit per code point of the first plane.
     held: Box<[u64]>,
 }
 
 impl CharsetCoverage {
-    /// Returns the coverage of a character set with exactly Unicode's first plane, such as utf8mb3 and ucs2.
+    /// Such as utf8mb3 and ucs2.
     pub fn first_plane(charset: &str) -> Self {
         let words = (PLANE / WORD_BITS) as usize;
         Self { charset: charset.into(), held: vec![u64::MAX; words].into() }
     }
 
-    /// Returns the coverage of a character set: the characters of `sample` that are the same in `converted`, which is
-    /// what MariaDB returned when it converted `sample` to the character set and back, replacing missing characters.
+    /// `converted` is what MariaDB returned when it converted `sample` to the set and back, replacing missing
+    /// characters.
     pub fn compared(charset: &str, sample: &str, converted: &str) -> Self {
         let mut coverage = Self::first_plane(charset);
         coverage.held.fill(0);
@@ -33,7 +31,6 @@ impl CharsetCoverage {
         coverage
     }
 
-    /// Returns all characters of Unicode's first plane, as the sample for [`CharsetCoverage::compared`].
     pub fn sample() -> String {
         (0..PLANE).filter_map(char::from_u32).collect()
     }
@@ -42,7 +39,6 @@ impl CharsetCoverage {
         &self.charset
     }
 
-    /// Returns whether the character set has all characters of a text.
     pub fn holds(&self, text: &str) -> bool {
         text.chars().all(|c| bit_of(c).is_some_and(|(word, bit)| self.held[word] & bit != 0))
     }

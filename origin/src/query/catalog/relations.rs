@@ -1,5 +1,4 @@
-//! The relations between the tables of a database, derived from its foreign keys, and the names by which callers find
-//! them.
+//! The relations between the tables of a database, derived from its foreign keys, and their names for callers.
 
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{FieldName, TableName, shown};
@@ -20,35 +19,27 @@ pub struct Relations {
     by_table: HashMap<TableName, Vec<Arc<Relation>>>,
 }
 
-/// A relation of a table to another one, or to itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation {
     pub name: String,
-    /// The name of the relation in messages and descriptions: `name`, or one of the aliases if another relation of the
-    /// table has the same `name`.
+    /// The name in messages and descriptions: `name`, or an alias if another relation of the table has the same `name`.
     pub spelling: String,
     pub kind: RelationKind,
     pub table: TableName,
     pub columns: Vec<FieldName>,
-    /// The columns that must equal `columns`, in the same order: of the link table if there is one, else of the related
-    /// table.
+    /// Must equal `columns`, in the same order: of the link table if there is one, else of the related table.
     pub matches: Vec<FieldName>,
-    /// The link table of a many-to-many relation; `None` for other relations.
     pub link: Option<Link>,
-    /// Further names of the relation, tried after `spelling` and `name`. If `name` is ambiguous, the first of these
-    /// that no other relation has is the `spelling`. Other relations may have the same names, except the last.
+    /// Tried after `spelling` and `name`. Other relations may have the same aliases, except the last.
     aliases: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelationKind {
-    /// A record has at most one related record.
     One,
     Many,
 }
 
-/// A table whose primary key consists of the columns of two foreign keys: it relates the records of two tables, or of
-/// one table to each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     pub table: TableName,
@@ -57,7 +48,6 @@ pub struct Link {
 }
 
 impl Relations {
-    /// Derives the relations from the foreign keys, and from the columns of each table's primary key.
     pub fn new(keys: &[ForeignKey], primary: &HashMap<TableName, Vec<FieldName>>) -> Self {
         let mut by_table: HashMap<TableName, Vec<Relation>> = HashMap::new();
         for key in keys {
@@ -73,8 +63,7 @@ impl Relations {
         Self { by_table: by_table.into_iter().map(|(table, relations)| (table, spelled(relations))).collect() }
     }
 
-    /// Returns the relations of a table for which `is_visible` returns true, with spellings that depend only on these
-    /// relations. Relations to one record come first, then relations to many, then relations by a link table.
+    /// Spellings depend only on visible relations. Order: to one record, to many, by a link table.
     pub fn of(&self, table: &TableName, is_visible: impl Fn(&Relation) -> bool) -> Vec<Arc<Relation>> {
         let all = self.by_table.get(table).map_or(&[][..], Vec::as_slice);
         let visible: Vec<_> = all.iter().filter(|relation| is_visible(relation)).map(Arc::clone).collect();
@@ -86,8 +75,7 @@ impl Relations {
     }
 }
 
-/// Sets the spelling of each relation to its default name, or, if another relation in the list has the same name, to
-/// its first alias that no other relation in the list has as an alias, or as a name other than this relation's.
+/// The name, or if another relation in the list has the same name, the first alias that no other relation uses.
 fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
     for at in 0..relations.len() {
         let own = &relations[at];
@@ -104,8 +92,7 @@ fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
     relations.into_iter().map(Arc::new).collect()
 }
 
-/// Returns the foreign keys that form the primary key of their table together with `near`, which makes the table a
-/// link table; none for other tables.
+/// A table is a link table if two foreign keys form its primary key.
 fn far_keys<'a>(
     near: &'a ForeignKey,
     keys: &'a [ForeignKey],

@@ -2,7 +2,7 @@
 
 use crate::query::plan::Param;
 
-/// Appends an encoded value: a letter for its type, a length of 4 bytes if it is text or bytes, and its bytes.
+/// A letter for the type, a length of 4 bytes for text or bytes, and the bytes.
 pub(super) fn write(value: &Param, out: &mut Vec<u8>) {
     match value {
         Param::Null => out.push(b'n'),
@@ -26,7 +26,6 @@ fn varying(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Decodes the value at the start of `bytes` and advances `bytes` past it; `None` if no encoded value begins there.
 pub(super) fn read(bytes: &mut &[u8]) -> Option<Param> {
     let (kind, rest) = bytes.split_first()?;
     *bytes = rest;

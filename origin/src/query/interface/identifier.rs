@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Returns the name with each byte other than an ASCII letter, digit or `_` written as `-` and two hexadecimal digits,
-/// so that different names stay different.
+/// Bytes other than ASCII letters, digits and `_` become `-` and two hexadecimal digits, so that names stay distinct.
 pub(super) fn component(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -17,22 +16,19 @@ pub(super) fn component(name: &str) -> String {
     text
 }
 
-/// Returns whether the name consists of ASCII letters, digits and `_`, and does not begin with a digit: an identifier
-/// in TypeScript, Python and Rust unless it is a keyword.
+/// An identifier in TypeScript, Python and Rust unless it is a keyword.
 pub(super) fn is_plain(name: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_word)
 }
 
-/// Returns the name in Pascal case, `order_lines` → `OrderLines`, without characters other than ASCII letters and
-/// digits. The result may be empty or begin with a digit.
+/// `order_lines` → `OrderLines`. The result may be empty or begin with a digit.
 pub(super) fn pascal(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| [&word[..1].to_ascii_uppercase(), &word[1..]].concat()).collect()
 }
 
-/// Returns the name in snake case, `Order-Date` → `order_date`, with one `_` for each run of characters other than
-/// ASCII letters and digits, and with the prefix `field_` unless it begins with a letter. The result may be a keyword.
+/// `Order-Date` → `order_date`. The prefix `field_` avoids an initial digit; the result may be a keyword.
 pub(super) fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 1);
     let mut was_lower = false;
@@ -54,13 +50,12 @@ pub(super) fn snake(name: &str) -> String {
     text
 }
 
-/// Names that are taken within one file or type.
+/// Within one file or type.
 #[derive(Default)]
 pub(super) struct Names(HashSet<String>);
 
 impl Names {
-    /// Returns the name, or, if the name is taken, the name with the first number from 2 that makes it unique. Marks
-    /// the returned name as taken.
+    /// Appends the first number from 2 that makes a taken name unique.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let mut unique = name.to_owned();
         let mut number = 2;

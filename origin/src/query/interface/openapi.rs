@@ -1,7 +1,6 @@
-//! Writes the OpenAPI 3.1 document of an [`Interface`]. Most parts that don't depend on the tables are in JSON files in
-//! `openapi/`: `components.json` in the form of OpenAPI, and the operations as [`template::Template`]s.
-//!
-//! The document is written table by table into one text, since thousands of tables would be millions of JSON values.
+//! Writes the OpenAPI 3.1 document of an [`Interface`]. Parts that don't depend on the tables are JSON files in
+//! `openapi/`. The document is written table by table into one text, since thousands of tables would be millions of
+//! JSON values.
 
 mod tables;
 mod template;
@@ -14,22 +13,17 @@ use std::collections::BTreeMap;
 use template::{Operations, Template};
 
 const COMPONENTS: &str = include_str!("openapi/components.json");
-/// The operations of a table, below its path.
 const OF_TABLE: &str = include_str!("openapi/operations.json");
-/// The operations of a database, below its path.
 const OF_DATABASE: &str = include_str!("openapi/database.json");
-/// The operations that belong to no table and no database.
 const SERVICES: &str = include_str!("openapi/services.json");
 
-/// The usual length in bytes of a document without tables, for the initial buffer capacity.
+/// Initial buffer capacity in bytes, without tables.
 const USUAL_BYTES: usize = 40_000;
-/// The usual length in bytes of one table in a document, for the initial buffer capacity.
 const TABLE_USUAL_BYTES: usize = 16_000;
 
 const ABOUT: &str = "What the key that fetched this document may do. The schema is read live: fetch the document again after \
                      a change of tables or of the key's role. Each GET also answers HEAD.";
 
-/// Returns the OpenAPI document of an interface, as JSON text.
 pub fn document(interface: &Interface) -> Result<Vec<u8>, Problem> {
     let mut out = Vec::with_capacity(USUAL_BYTES + TABLE_USUAL_BYTES * interface.tables().count());
     write(interface, &mut out)
@@ -117,8 +111,7 @@ fn components(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()
     Ok(())
 }
 
-/// Returns the document's shared responses by name: `E` and the status, such as `E404`, for errors, and `Unchanged` for
-/// status 304.
+/// `E` and the status, such as `E404`, for errors; `Unchanged` for status 304.
 fn responses() -> Map<String, Value> {
     let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for code in ErrorCode::ALL {
@@ -139,7 +132,6 @@ fn member(name: &str, value: &Value, out: &mut Vec<u8>) -> serde_json::Result<()
     serde_json::to_writer(&mut *out, value)
 }
 
-/// Counts the members of a JSON object, to write a comma before each member but the first.
 #[derive(Default)]
 struct Separator {
     written: usize,
@@ -155,8 +147,7 @@ impl Separator {
 }
 
 impl Interface {
-    /// Returns whether the caller may use the operations of `services.json` that have this `action`; `false` for an
-    /// unknown one.
+    /// False for an unknown `action`.
     fn offers(&self, action: &str) -> bool {
         let writes = self.tables().any(|table| table.actions.iter().any(|action| *action != Action::Read));
         match action {

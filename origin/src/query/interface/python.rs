@@ -17,15 +17,13 @@ from typing import Any, Literal, NotRequired, Optional, TypedDict, Union
 
 ";
 
-/// The words that can't name a field of a class.
 const KEYWORDS: [&str; 35] = [
     "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
     "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
     "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table, without the
-/// types for actions that the caller may not do.
+/// Leaves out types for actions that the caller may not do.
 pub fn types(interface: &Interface) -> String {
     let mut out = String::from(HEAD);
     let mut names = Names::default();
@@ -43,7 +41,6 @@ pub fn types(interface: &Interface) -> String {
     out
 }
 
-/// Writes a type with `fields`, each with whether a record may lack the field.
 fn write_type(out: &mut String, name: &str, table: &TableInterface, fields: &[(&Column, bool)]) {
     let is_field = |name: &str| identifier::is_plain(name) && !name.starts_with("__") && !KEYWORDS.contains(&name);
     let full_name = Value::from(format!("{}.{}", table.database(), table.name()));

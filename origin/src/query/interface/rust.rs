@@ -1,5 +1,4 @@
-//! Writes the Rust types of an [`Interface`]: a `serde` struct for each form of a table's records, and an enum for each
-//! ENUM column.
+//! Writes the Rust types of an [`Interface`]: a `serde` struct for each form of a table's records, and ENUM types.
 
 use super::identifier::{self, Names};
 use super::value::ValueType;
@@ -22,18 +21,17 @@ pub enum Integer {
 }
 ";
 
-/// The words that can't name a field without `r#`.
+/// Words that need `r#`.
 const KEYWORDS: [&str; 46] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else", "enum",
     "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move",
     "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait", "true", "try", "type", "typeof",
     "unsafe", "unsized", "use", "virtual", "where",
 ];
-/// Further reserved words, to which `_` is appended: most can't name a field even with `r#`.
+/// Get a `_`: most can't name a field even with `r#`.
 const RESERVED: [&str; 5] = ["crate", "self", "super", "while", "yield"];
 
-/// Returns the text of a module with the types `<Database><Table>`, `…Insert` and `…Update` of each table, without the
-/// types for actions that the caller may not do, and with the enums of ENUM columns.
+/// Leaves out types for actions that the caller may not do.
 pub fn types(interface: &Interface) -> String {
     let mut out = String::from(HEAD);
     let mut names = Names::default();
@@ -54,7 +52,6 @@ pub fn types(interface: &Interface) -> String {
     out
 }
 
-/// The ENUM columns of a table that the caller may read or write, each with the name of its Rust enum.
 struct Enums<'a>(Vec<(&'a Column, String)>);
 
 impl<'a> Enums<'a> {
@@ -97,9 +94,7 @@ impl<'a> Enums<'a> {
     }
 }
 
-/// Writes a struct with `fields`, each with whether a record may lack the field.
 fn write_struct(out: &mut String, name: &str, enums: &Enums<'_>, fields: &[(&Column, bool)]) {
-    // Writing to a string can't fail.
     let _ = writeln!(out, "\n#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]\npub struct {name} {{");
     let mut names = Names::default();
     for (column, is_optional) in fields {
@@ -143,7 +138,6 @@ fn value(column: &Column, enums: &Enums<'_>) -> String {
     name.to_owned()
 }
 
-/// Returns the text as a Rust string literal, with quotes and escapes.
 fn quoted(text: &str) -> String {
     let mut literal = String::from("\"");
     for c in text.chars() {

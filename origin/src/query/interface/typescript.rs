@@ -1,5 +1,4 @@
-//! Writes the TypeScript types of an [`Interface`], which tell `@selkie/client` the tables and fields that a key may
-//! use.
+//! Writes the TypeScript types of an [`Interface`], which tell `@selkie/client` the tables and fields of a key.
 
 use super::value::ValueType;
 use super::{Id, Interface, TableInterface, identifier, kind};
@@ -97,7 +96,6 @@ fn value(column: &Column) -> String {
     }
 }
 
-/// Returns the name of a property, quoted if it is not an identifier.
 fn property(name: &str) -> String {
     if identifier::is_plain(name) { name.to_owned() } else { Value::from(name).to_string() }
 }

@@ -11,10 +11,8 @@ use serde_json::{Map, Value, json};
 use shared::policy::Action;
 use std::collections::HashMap;
 
-/// The characters that are percent-encoded in a path segment.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The paths of a table, relative to its own path, in the order of the document.
 const PATHS: [&str; 4] = ["", "/_schema", "/query", "/{id}"];
 
 pub(super) fn encoded(name: &str) -> String {
@@ -74,8 +72,7 @@ fn id_parameter(table: &TableInterface) -> Value {
     json!({"name": "id", "in": "path", "required": true, "description": description, "schema": schema})
 }
 
-/// Returns the schema of a record's id in a path. The schema has no bounds: an id beyond the column's range is valid,
-/// but finds no record.
+/// Without bounds: an id beyond the column's range is valid, but finds no record.
 fn id_schema(column: &Column) -> Value {
     match ValueType::of(column) {
         ValueType::Integer { .. } => json!({"type": "integer"}),
@@ -136,7 +133,6 @@ fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-/// Returns the schema of a record of which a read may select fields.
 fn record(table: &TableInterface, interface: &Interface) -> Value {
     let mut properties: Map<String, Value> =
         table.columns().iter().map(|column| (column.name.as_str().to_owned(), answered(column))).collect();
@@ -209,8 +205,7 @@ fn update(table: &TableInterface) -> Value {
 }
 
 impl TableInterface {
-    /// Returns the names of the actions that the caller may do at a path of [`PATHS`], whether or not the path has an
-    /// operation for each of them; `None` if the path has an id and the caller can't address records by id.
+    /// Whether or not the path has an operation for each. `None` if the path has an id and the caller can't use ids.
     fn allowed(&self, path: &str) -> Option<Vec<&'static str>> {
         let names = [
             ("read", Action::Read),

@@ -1,49 +1,45 @@
-//! The templates of operations in the JSON files of the OpenAPI document. A template has only the parts that differ
-//! from operation to operation.
+//! The templates of operations in the OpenAPI document's JSON files: only the parts that differ between operations.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-/// The placeholder for the name by which schemas and operation ids refer to a table or database.
+/// Stands for the name by which schemas and operation ids refer to a table or database.
 const COMPONENT: &str = "@T@";
-/// The placeholder for the name of a table (`database.table`) or database in tags, summaries and descriptions.
+/// Stands for a table (`database.table`) or database in tags, summaries and descriptions.
 const NAME: &str = "@N@";
 
-/// An operation of the document, with placeholders for the names of a table or a database.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Template {
     name: String,
-    /// The name of another template, from which this template takes all but its name and method.
+    /// Another template, from which this template takes all but its name and method.
     #[serde(rename = "as")]
     same: Option<String>,
     method: String,
     pub(super) path: String,
-    /// The action that the caller must be allowed to do, or `any` for an operation of every caller.
+    /// `any` for an operation of every caller.
     pub(super) action: String,
     tag: Option<String>,
     summary: String,
     description: String,
     parameters: Vec<String>,
     body: Option<Value>,
-    /// The body may be a form with files.
+    /// A form with files.
     form: bool,
     payload: Value,
     members: Vec<String>,
-    /// The media type of a response without an envelope; `None` for a response with one.
+    /// The media type of a response without an envelope.
     raw: Option<String>,
     tagged: bool,
-    /// The group of operations with the same error statuses; see [`statuses`].
+    /// See [`statuses`].
     errors: String,
 }
 
-/// Parses a JSON file of the document, such as a list of templates.
 pub(super) fn read<T: DeserializeOwned>(text: &str) -> serde_json::Result<T> {
     serde_json::from_str(text)
 }
 
-/// Returns the templates. A template with `same` gets all but its name and method from the template of that name.
 pub(super) fn completed(templates: &[Template]) -> Vec<Template> {
     let complete = |template: &Template| {
         let same = templates.iter().find(|other| template.same.as_ref() == Some(&other.name));
@@ -150,10 +146,8 @@ impl Template {
     }
 }
 
-/// Returns the HTTP statuses, in ascending order, of the errors that an operation can have; `kind` is
-/// [`Template::errors`], in which any value that is not listed here means a media operation.
+/// Ascending. A `kind` that is not listed means a media operation.
 fn statuses(kind: &str) -> Vec<u16> {
-    /// The statuses that every request can get.
     const ANY: [u16; 11] = [400, 401, 403, 404, 414, 429, 431, 500, 502, 503, 504];
     let further: &[u16] = match kind {
         "describe" => &[],
@@ -200,8 +194,7 @@ impl Text {
         Ok(Self(parts))
     }
 
-    /// Writes the members of the JSON object, without its braces: `component` replaces [`COMPONENT`] and `name`
-    /// replaces [`NAME`].
+    /// The members of the JSON object, without its braces.
     pub(super) fn write(&self, component: &str, name: &str, out: &mut Vec<u8>) {
         let quoted = Value::from(name).to_string();
         let name = quoted.get(1..quoted.len() - 1).unwrap_or_default();
