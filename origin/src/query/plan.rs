@@ -1,8 +1,6 @@
 //! Resolves an operation against the schema: each name becomes an existing column, each value a value of its column's
-//! type. Does no I/O and writes no SQL.
-//!
-//! Code outside of `query` gets plans only from [`build`]: the fields of [`Select`], [`Insert`], [`Update`] and
-//! [`Delete`] are private to `query`.
+//! type. Does no I/O and writes no SQL. Code outside of `query` gets plans only from [`build`]: the fields of
+//! [`Select`], [`Insert`], [`Update`] and [`Delete`] are private to `query`.
 
 pub mod access;
 pub mod bind;
@@ -43,19 +41,15 @@ pub enum Plan<'a> {
     Select(Select, &'a Read),
     SelectOne(Select, &'a ReadOne),
     SelectByKey(SelectByKey),
-    /// Inserts one or more records, at most once per idempotency key if the caller sent one.
     Insert(Insert, Option<&'a IdempotentRequest>),
-    /// Inserts one record, with a statement that requests can share.
     InsertOne(InsertOne),
-    /// An update, and the other steps of its transaction; `None` if there are no other steps.
     Update(Update, Option<Box<TransactionSteps>>),
-    /// A delete, and the other steps of its transaction; `None` if there are no other steps.
     Delete(Delete, Option<Box<TransactionSteps>>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnRef {
-    /// The index of the column's table in the [`Scope`]: 0 is the root table, 1 the first joined table.
+    /// Index in the [`Scope`]: 0 is the root table, 1 the first joined table.
     pub(super) source: usize,
     pub(super) column: usize,
 }
@@ -64,7 +58,7 @@ pub struct ColumnRef {
 pub struct Select {
     pub(super) output: Output,
     pub(super) layout: Arc<Layout>,
-    /// The joins, one for each table of the [`Scope`] after the root, in order.
+    /// One for each table of the [`Scope`] after the root, in order.
     pub(super) joins: Vec<Join>,
     pub(super) filter: Option<Predicate>,
     pub(super) group: Vec<ColumnRef>,
@@ -92,8 +86,8 @@ impl Select {
         self.offset
     }
 
-    /// Returns the total order for keyset pagination. `None` unless this is the read of a list with a limit above 0 or
-    /// the option `after`; also `None` if the read can't be paginated by keyset.
+    /// `None` unless this is the read of a list with a limit above 0 or the option `after`, or if keyset pagination is
+    /// impossible.
     pub fn keyset(&self) -> Option<&Keyset> {
         self.keyset.as_ref()
     }
@@ -102,18 +96,15 @@ impl Select {
         &self.includes
     }
 
-    /// Returns whether [`Select::limit`] is [`PlanLimits::read_max_rows`], since the request has no limit or a greater
-    /// one.
     pub fn is_limited(&self) -> bool {
         self.is_limited
     }
 
-    /// Returns whether the read reads one row more than [`Select::limit`], to see whether the limit cuts the list.
+    /// One row more than [`Select::limit`], to see whether the limit cuts the list.
     pub fn reads_one_more(&self) -> bool {
         self.is_list && self.limit.is_some_and(|limit| limit > 0)
     }
 
-    /// Returns a read of the first row beyond [`Select::limit`]; `None` unless [`Select::reads_one_more`].
     pub fn beyond(&self) -> Option<Self> {
         let limit = self.limit.filter(|_| self.reads_one_more())?;
         let offset = self.offset.saturating_add(limit);
@@ -127,8 +118,7 @@ impl Select {
     }
 }
 
-/// The select list of a read, or the columns of the records that a write returns. Expressions that are not part of the
-/// response follow those of the response.
+/// Expressions that are not part of the response come last.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// The [visible columns](crate::query::catalog::Table::visible_columns) of the only table.
@@ -136,21 +126,19 @@ pub enum Output {
     Cells(Vec<Expression>),
 }
 
-/// An expression of the select list, of ORDER BY or of the condition for the next page.
+/// Of the select list, of ORDER BY or of the condition for the next page.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     Column(ColumnRef),
-    /// The given number of leading characters (bytes for binary types) of a long column, since MariaDB does not sort by
-    /// its whole value.
+    /// Leading characters (bytes for binary types) of a long column, since MariaDB does not sort by its whole value.
     Beginning(ColumnRef, u16),
-    /// The numeric value of an ENUM or SET column, which MariaDB sorts by.
+    /// The number of an ENUM or SET value, which MariaDB sorts by.
     Ordinal(ColumnRef),
     Aggregate(Aggregate, ColumnRef),
     CountAll,
     Score(Search),
     Number(usize),
-    /// True if at least one of the columns is not NULL, otherwise NULL: shows whether a joined table has a record in a
-    /// row.
+    /// True if one of the columns is not NULL, otherwise NULL: shows whether a joined table has a record in a row.
     Presence(Vec<ColumnRef>),
 }
 
@@ -161,7 +149,6 @@ pub struct Search {
     pub(super) term: Param,
 }
 
-/// A JOIN of one table to the tables before it.
 #[derive(Clone, Debug)]
 pub struct Join {
     pub(super) kind: JoinKind,
@@ -171,29 +158,22 @@ pub struct Join {
 #[derive(Debug)]
 pub struct Insert {
     pub(super) columns: Vec<usize>,
-    /// The rows, each with one value per entry of `columns`; `None` stands for the column's default.
     pub(super) rows: Vec<Vec<Option<Operand>>>,
-    /// Whether the body is a list of rows: `batchData`, CSV or lines of JSON.
+    /// `batchData`, CSV or lines of JSON.
     pub(super) is_list: bool,
-    /// The indexes of the columns to return of the new rows: the key's columns, or any column for a dry run on a table
-    /// without a key. Empty if there is no key, for a view, if the answer must not have the key, or if MariaDB reports
-    /// the key as the last insert id.
+    /// The key's columns, or any column for a dry run on a table without a key. Empty if the answer has no key, for a
+    /// view, or if MariaDB reports the key as the last insert id.
     pub(super) returning: Vec<usize>,
-    /// The columns to return of the new records, after their keys; `None` if the records are not returned.
+    /// Come after the keys.
     pub(super) records: Option<Returning>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
-    /// The number of columns, at the end of `columns`, that the caller's role sets in new records. An existing record
-    /// that a conflict changes does not get these values, but those of `set_on_conflict`.
     pub(super) set_count: usize,
-    /// The values that the caller's role sets in an existing record that a conflict changes, with the columns' indexes.
     pub(super) set_on_conflict: Vec<(usize, Operand)>,
-    /// The conditions of the caller's role on the written records; `None` if the role has none.
     pub(super) check: Option<InsertCheck>,
 }
 
-/// A role's conditions on the records of an insert: `inserted` on new records, `updated` on existing records that a
-/// conflict changes, both before and after the change. `None`: no condition.
+/// `inserted` applies to new records, `updated` to records that a conflict changes, before and after the change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertCheck {
     inserted: Option<Predicate>,
@@ -219,38 +199,31 @@ impl Insert {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
     Refuse,
-    /// The existing record gets the row's values, except for key columns and for columns that the caller's role sets in
-    /// new records. It also gets the values that the role sets in updated records. If that leaves no column to change,
-    /// or to check the role's condition, the column with index `anchor` is set to itself.
+    /// If no column is left to change, or to check the role's condition, the column with index `anchor` is set to
+    /// itself.
     Update {
         anchor: usize,
     },
-    /// The existing record is not changed: ON DUPLICATE KEY UPDATE sets the column with index `anchor` to itself.
+    /// ON DUPLICATE KEY UPDATE sets the column with index `anchor` to itself.
     Ignore {
         anchor: usize,
     },
-    /// The existing record is not changed, and no UPDATE trigger runs: each row has its own INSERT, and duplicate-key
-    /// errors are ignored.
+    /// No UPDATE trigger runs: each row has its own INSERT, and duplicate-key errors are ignored.
     Skip,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertAnswer {
-    /// The id of the one inserted record; null if a conflict skipped the row, or if MariaDB reports no id, as for a
-    /// table without a key.
+    /// Null if a conflict skipped the row, or if MariaDB reports no id, as for a table without a key.
     Id,
-    /// A list of ids, one per row of the request (null for a row that a conflict skipped). For a table without a key
-    /// and for a view, the list has no ids.
+    /// One per row of the request (null for a skipped row); no ids for a table without a key and for a view.
     Ids,
-    /// Null, since the caller may not read the key.
+    /// The caller may not read the key.
     Hidden,
-    /// A list of this many nulls, one per row of the request, since the caller may not read the key.
+    /// This many nulls, one per row: the caller may not read the key.
     HiddenList(usize),
-    /// The one inserted record, or null.
     Record,
-    /// A list of records or nulls, one per row of the request.
     Records,
-    /// The number of records that the insert inserts or, on a conflict, updates, for a dry run, which is rolled back.
     Count,
 }
 
@@ -258,9 +231,9 @@ pub enum InsertAnswer {
 pub struct Update {
     pub(super) changes: Vec<(usize, Change)>,
     pub(super) filter: Predicate,
-    /// The condition of the caller's role on the changed records, if a change could break it.
+    /// Set if a change could break the condition of the caller's role.
     pub(super) check: Option<Predicate>,
-    /// The LIMIT of the UPDATE: one more than [`MaxAffected`], to detect that it is exceeded; `None` without a maximum.
+    /// One more than [`MaxAffected`], to detect that it is exceeded.
     pub(super) limit: Option<u64>,
 }
 
@@ -273,18 +246,16 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Delete {
     pub(super) filter: Predicate,
-    /// The LIMIT of the DELETE: one more than [`MaxAffected`], to detect that it is exceeded; `None` without a maximum.
+    /// One more than [`MaxAffected`], to detect that it is exceeded.
     pub(super) limit: Option<u64>,
-    /// What to return of the deleted records; `None` if they are not returned.
     pub(super) records: Option<Returning>,
 }
 
-/// A condition of a WHERE or ON clause.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
     Compare(ColumnRef, Comparison, Operand),
     Same(ColumnRef, ColumnRef),
-    /// The column equals one of the values; false if the list is empty.
+    /// False for an empty list.
     In(ColumnRef, Vec<Operand>),
     Between(ColumnRef, Operand, Operand),
     IsNull(ColumnRef),
@@ -293,22 +264,20 @@ pub enum Predicate {
     Match(Search),
     Ordered(Expression, Comparison, Operand),
     OrderedNull(Expression),
-    /// All conditions hold; true if the list is empty.
+    /// True for an empty list.
     All(Vec<Predicate>),
-    /// At least one condition holds; false if the list is empty.
+    /// False for an empty list.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
-    /// The value of the second condition for records that meet the first; NULL for other records, on which the second
-    /// condition is not evaluated.
+    /// The second condition is evaluated only on records that meet the first; NULL for other records.
     Guarded(Box<Predicate>, Box<Predicate>),
-    /// The condition is false or NULL.
+    /// False or NULL.
     Untrue(Box<Predicate>),
     Exists(Box<Exists>),
 }
 
 impl Predicate {
-    /// Returns the number of values that the condition binds, without those in the join of a [`Predicate::Exists`] and
-    /// the search terms of scores by which a read is sorted.
+    /// Without the join of a [`Predicate::Exists`] and the search terms of sort scores.
     fn values(&self) -> usize {
         let all = |parts: &[Self]| parts.iter().map(Self::values).sum();
         match self {
@@ -327,7 +296,7 @@ impl Predicate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikePattern {
     Raw,
-    /// The caller's text is literal, with its wildcards escaped by `|`; only this program adds `%`.
+    /// The text's wildcards are escaped by `|`; only this program adds `%`.
     Literal,
 }
 
@@ -335,7 +304,7 @@ pub enum LikePattern {
 pub enum Param {
     Null,
     Int(i64),
-    /// An unsigned integer, which may be above `i64::MAX`.
+    /// May be above `i64::MAX`.
     UInt(u64),
     Float(f32),
     Double(f64),
@@ -352,7 +321,6 @@ pub struct Operand {
 impl Operand {
     const NULL: Self = Self { param: Param::Null, form: Form::Plain };
 
-    /// Returns the maximum number of bytes that the value takes in a statement's text and parameters.
     pub fn max_bytes(&self) -> usize {
         CELL_MAX_BYTES
             + match &self.param {
@@ -363,31 +331,28 @@ impl Operand {
     }
 }
 
-/// The maximum number of bytes that one value of a row adds to a statement, without the bytes of text or binary data.
+/// Bytes that one value adds to a statement, without the bytes of text or binary data.
 pub const CELL_MAX_BYTES: usize = 40;
 
-/// The SQL conversion of a bound value, so that MariaDB compares or stores it as a value of the column's type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// `?`, without a conversion.
+    /// `?`
     Plain,
     /// `CAST(? AS DECIMAL(65, scale))`: exact, whereas a string would be compared as a double.
     Decimal {
-        /// Digits after the point.
         scale: u8,
     },
     GeoJson,
-    /// `?`, compared with the column converted to utf8mb4, in the given case-sensitivity: the column's character set
-    /// lacks characters of the text.
+    /// The column is converted to utf8mb4 for the comparison: its character set lacks characters of the text.
     Unicode(Case),
-    /// `JSON_COMPACT(?)`, compared with the compact JSON of the column, so that whitespace does not matter.
+    /// `JSON_COMPACT(?)`, compared with the column's compact JSON, so that whitespace does not matter.
     Json,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct PlanLimits {
     pub batch_max_rows: usize,
-    /// The maximum number of records that one read or write returns, not counting included records; `None` for no limit.
+    /// Of one read or write, not counting included records.
     pub read_max_rows: Option<u64>,
 }
 

@@ -3,35 +3,32 @@
 use crate::query::catalog::{Column, Kind};
 use serde_json::{Value, json};
 
-/// The greatest integer that every JSON client reads exactly. Responses have greater integers as strings.
+/// Responses have greater integers as strings, because not every JSON client reads those exactly.
 const EXACT_MAX: i64 = (1 << 53) - 1;
 
-/// The JSON type of a column's values that are not null.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum ValueType<'a> {
-    /// An integer that is always a JSON number, since its range is within ±(2^53−1).
+    /// Always a number: the range is within ±(2^53−1).
     Integer {
         min: i64,
         max: i64,
     },
-    /// An integer that is a number up to ±(2^53−1), and beyond it a string of digits.
+    /// A number up to ±(2^53−1), a string of digits beyond.
     Long {
         min: i64,
         max: u64,
     },
     Float,
-    /// A decimal number as a string, with `scale` digits after the point.
+    /// A string with `scale` digits after the point.
     Decimal {
         scale: u32,
     },
-    /// A string of at most `max` characters; `None` for types other than CHAR and VARCHAR.
     Text {
         max: Option<u32>,
     },
     Enum(&'a [String]),
     Set(&'a [String]),
     Formed(&'static str, &'static str),
-    /// A date and time with `digits` fractional digits of the second.
     DateTime {
         digits: u32,
     },
@@ -138,15 +135,14 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// Returns whether an update may add a number to a value of the column by `{"$add": 1}`.
+    /// For `{"$add": 1}`.
     pub(super) fn is_number(self, column: &Column) -> bool {
         column.kind != Kind::Bit
             && matches!(self, Self::Integer { .. } | Self::Long { .. } | Self::Float | Self::Decimal { .. })
     }
 }
 
-/// Returns the schema with null as a further allowed value. Uses `anyOf`, since several generators and testers fail at
-/// lists in `type`.
+/// Uses `anyOf`, since several generators and testers fail at lists in `type`.
 pub(super) fn or_null(mut schema: Value) -> Value {
     let is_null = json!({"type": "null"});
     if let Some(Value::Array(alternatives)) = schema.get_mut("anyOf") {
@@ -183,7 +179,7 @@ fn integer(type_text: &str) -> ValueType<'static> {
     }
 }
 
-/// The first two numbers between the parentheses of a type, such as `decimal(10,2)`; `None` for a missing number.
+/// The numbers between the parentheses of a type, such as `decimal(10,2)`.
 struct Numbers {
     first: Option<u32>,
     second: Option<u32>,

@@ -20,15 +20,13 @@ use shared::policy::{Action, role_forbids};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub use views::Views;
 
-/// Maximum number of tables whose rules, with the caller's claims filled in, are cached for a caller. A full cache is
-/// emptied.
+/// Tables whose rules, with the caller's claims filled in, are cached for a caller. A full cache is emptied.
 const BOUND_MAX_COUNT: usize = 16;
 
-/// What a caller may do in its project.
 #[derive(Clone, Debug)]
 pub enum Rights {
     Full,
-    /// Every read. Writes of such a caller are refused by [`shared::policy::permit`], not by [`TableAccess`].
+    /// Writes of such a caller are refused by [`shared::policy::permit`], not by [`TableAccess`].
     Read,
     Role(Arc<CallerRole>),
 }
@@ -50,22 +48,19 @@ pub struct CallerRole {
 
 #[derive(Debug)]
 struct Bound {
-    /// The description of the whole table, and as the role sees it. Other caches limit the memory of both.
+    /// The whole table, and the table as the role sees it. Other caches limit the memory of both.
     of: Weak<Table>,
     view: Weak<Table>,
     limits: Arc<Limits>,
 }
 
-/// A table, and what a caller may do with it.
 #[derive(Clone, Debug)]
 pub struct TableAccess {
-    /// The table's description, which hides the columns that the caller may not read ([`Table::restricted`]).
+    /// Hides the columns that the caller may not read ([`Table::restricted`]).
     table: Arc<Table>,
-    /// The rules of the caller's role; `None` if no role limits the caller.
     limits: Option<Arc<Limits>>,
 }
 
-/// The rules of a role for a table, bound to a caller's claims. `None`: the action is not allowed.
 #[derive(Debug, Default)]
 struct Limits {
     read: Option<RowRule>,
@@ -74,15 +69,14 @@ struct Limits {
     delete: Option<RowRule>,
 }
 
-/// The condition on records; `None` for all records.
+/// `None` for all records.
 type RowRule = Option<Arc<Predicate>>;
 
 #[derive(Debug)]
 struct WriteLimits {
-    /// Whether the caller may give a field, by the column's index.
+    /// By column index.
     may_give: Vec<bool>,
-    /// The columns that the role sets, with their values; `None` if a column is missing or generated, a claim is
-    /// missing, or a value does not fit its column.
+    /// `None` if a column is missing or generated, a claim is missing, or a value does not fit its column.
     set: Option<Vec<(usize, Operand)>>,
     rows: RowRule,
 }
@@ -100,8 +94,6 @@ impl ProjectRole {
         &self.role
     }
 
-    /// Returns the table's description, which hides the columns that the role may not read; all callers with the role
-    /// share it.
     fn view(&self, table: &Arc<Table>, rule: &TableRule) -> Arc<Table> {
         let fields = rule.read.as_ref().map(|read| &read.fields);
         if let Some(Fields::All) = fields {
@@ -129,8 +121,8 @@ impl CallerRole {
         &self.claims
     }
 
-    /// Returns bytes that identify the caller within its project: the role, the subject (`sub`), and the claims that
-    /// the rules refer to. Other claims, such as the time of issue, may differ between two tokens of one caller.
+    /// The role, the subject (`sub`), and the claims that the rules refer to. Other claims, such as the time of issue,
+    /// may differ between two tokens of one caller.
     pub fn identity(&self) -> Vec<u8> {
         let mut names = self.role().claims();
         names.insert("sub");
@@ -196,8 +188,8 @@ impl Rights {
         }
     }
 
-    /// Returns whether the rule of the caller's role allows it to read a field of a table; true if the caller has no
-    /// role. Reads may still be denied, because a field that the rule omits does not exist ([`TableRule::of_table`]).
+    /// True without a role. Reads may still be denied, because a field that the rule omits does not exist
+    /// ([`TableRule::of_table`]).
     pub fn reads(&self, database: &DatabaseName, table: &TableName, field: &FieldName) -> bool {
         let Self::Role(caller) = self else {
             return true;
@@ -206,7 +198,6 @@ impl Rights {
         read.is_some_and(|read| read.fields.has(field))
     }
 
-    /// Returns the caller's role; `None` for full and read keys.
     pub fn role(&self) -> Option<&Arc<CallerRole>> {
         match self {
             Self::Full | Self::Read => None,
@@ -220,8 +211,7 @@ impl TableAccess {
         &self.table
     }
 
-    /// Returns whether the caller's role allows an action on records of the table; true if the caller has no role, even
-    /// for a write by [`Rights::Read`]. Any action but insert, update and delete counts as a read.
+    /// True without a role, even for a write by [`Rights::Read`]. Actions other than writes of records count as reads.
     pub fn may(&self, action: Action) -> bool {
         self.limits.as_ref().is_none_or(|limits| match action {
             Action::Insert => limits.insert.is_some(),
@@ -231,8 +221,7 @@ impl TableAccess {
         })
     }
 
-    /// Returns whether the caller's role allows the caller to give the column a value in an insert or an update; true
-    /// if the caller has no role.
+    /// True without a role.
     pub fn may_write(&self, column: usize) -> bool {
         self.limits.as_ref().is_none_or(|limits| {
             let gives = |write: &Option<WriteLimits>| write.as_ref().is_some_and(|write| write.may_give[column]);
@@ -240,15 +229,13 @@ impl TableAccess {
         })
     }
 
-    /// Returns whether the caller's role sets the column in an insert; false if any value that the role sets can't be
-    /// resolved, for example because a claim is missing.
+    /// False if any value that the role sets can't be resolved, for example because a claim is missing.
     pub fn sets(&self, column: usize) -> bool {
         let insert = self.limits.as_ref().and_then(|limits| limits.insert.as_ref()?.set.as_ref());
         insert.is_some_and(|set| set.iter().any(|(at, _)| *at == column))
     }
 
-    /// Returns the role's condition on the records of an action; `None` if there is no condition, and also if the role
-    /// does not allow the action.
+    /// `None` also if the role does not allow the action.
     pub fn condition(&self, action: Action) -> Option<&Predicate> {
         let limits = self.limits.as_ref()?;
         let rows = match action {
@@ -260,17 +247,15 @@ impl TableAccess {
         rows.map(|rows| &**rows)
     }
 
-    /// Returns the names of the fields that the caller may give in an insert or an update, as [`TableAccess::given`],
-    /// and the names of the fields that the caller's role sets (none if one of their values can't be resolved).
+    /// As [`TableAccess::given`], and the fields that the role sets (none if one of their values can't be resolved).
     pub fn fields(&self, action: Action) -> (Vec<&str>, Vec<&str>) {
         let name = |at: usize| self.table.column(at).name.as_str();
         let set = self.write_limits(action).and_then(|write| write.set.as_deref()).unwrap_or_default();
         (self.given(action).into_iter().map(name).collect(), set.iter().map(|(at, _)| name(*at)).collect())
     }
 
-    /// Returns the indexes of the columns, without generated columns, that the caller may give in an insert or an
-    /// update. Call [`TableAccess::may`] first: if the role does not allow the action, all columns but generated ones
-    /// are returned.
+    /// Without generated columns. Call [`TableAccess::may`] first: all columns are returned if the role forbids the
+    /// action.
     pub fn given(&self, action: Action) -> Vec<usize> {
         let write = self.write_limits(action);
         let may_give = |at: usize| write.is_none_or(|write| write.may_give[at]);
@@ -293,7 +278,6 @@ impl TableAccess {
         role_forbids(&format!("{what} {}.{}", self.table.database(), self.table.name()))
     }
 
-    /// Returns the condition on records that the caller may read; `None` for all records.
     pub(super) fn reading(&self) -> Result<RowRule, Problem> {
         let Some(limits) = &self.limits else {
             return Ok(None);
@@ -301,7 +285,6 @@ impl TableAccess {
         limits.read.clone().ok_or_else(|| self.forbids("read records of"))
     }
 
-    /// Returns the condition on records that the caller may delete; `None` for all records.
     pub(super) fn deleting(&self) -> Result<RowRule, Problem> {
         let Some(limits) = &self.limits else {
             return Ok(None);
@@ -333,7 +316,6 @@ impl TableAccess {
     }
 }
 
-/// The rules for one caller's inserts into, or updates of, one table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Writing<'a> {
     access: &'a TableAccess,
@@ -364,13 +346,11 @@ impl<'a> Writing<'a> {
         self.limits.and_then(|limits| limits.set.as_deref()).unwrap_or_default()
     }
 
-    /// Returns the role's condition on the inserted or updated records; `None` if there is none.
     pub(super) fn rows(&self) -> Option<&'a Arc<Predicate>> {
         self.limits.and_then(|limits| limits.rows.as_ref())
     }
 
-    /// Returns the `role_forbids` problem of a write if the role's rule can't be checked on the new record, with the
-    /// reason.
+    /// The role's rule can't be checked on the new record.
     pub(super) fn uncheckable(&self, why: &str) -> Problem {
         self.access.forbids(self.what).with_hint(format!("The role's rule can't be checked: {why}."))
     }

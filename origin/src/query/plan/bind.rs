@@ -1,8 +1,6 @@
-//! Converts a caller's value to its column's type, or refuses it with an error that names the field.
-//!
-//! Binding by type lets MariaDB use its indexes (no text is compared to a number) and keeps digits exact. Whether a
-//! number to store is within the range of an integer or DECIMAL column is left to MariaDB, whose error names the
-//! column.
+//! Converts a caller's value to its column's type, or refuses it with an error that names the field. Binding by type
+//! lets MariaDB use its indexes and keeps digits exact. Whether a number to store is within a column's range is left to
+//! MariaDB, whose error names the column.
 
 mod addend;
 mod geojson;
@@ -91,8 +89,7 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
     bound.ok_or_else(|| refused(column, value, purpose))
 }
 
-/// Converts a value to store to a value to compare with the stored one: MariaDB rounds a DECIMAL, cuts the fraction of
-/// a time and pads BINARY, as the column's type says.
+/// MariaDB rounds a DECIMAL, cuts the fraction of a time and pads BINARY, as the column's type says.
 pub fn as_stored(column: &Column, mut operand: Operand) -> Operand {
     // The numbers in `decimal(5,1)`, `datetime(3)` or `binary(16)`; 0 where the type has none.
     let mut sizes = column.type_text.split(['(', ',', ')']).skip(1).map(|size| size.parse::<u8>().unwrap_or(0));
@@ -119,14 +116,13 @@ pub fn as_stored(column: &Column, mut operand: Operand) -> Operand {
     operand
 }
 
-/// Returns whether MariaDB rounds the floating numbers of the column, so that [`as_stored`] can't tell what it stores.
+/// [`as_stored`] then can't tell what MariaDB stores.
 pub fn rounds(column: &Column) -> bool {
     matches!(column.kind, Kind::Float | Kind::Double) && column.type_text.contains('(')
 }
 
-/// Converts a CSV cell to a parameter to store. The cell of a JSON or geometry column holds JSON or GeoJSON text; an
-/// empty cell is NULL, as in CSV responses; `true` and `false` are 1 and 0 for INTEGER and BIT columns. Returns `None`
-/// for an empty cell of a NOT NULL column, which takes its default.
+/// A JSON or geometry cell holds JSON text; an empty cell is NULL, as in CSV responses, or `None`, the column's
+/// default, if the column is NOT NULL; `true` and `false` are 1 and 0 for INTEGER and BIT.
 pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
     let text = match cell {
         Value::Null if !column.nullable => return Ok(None),
@@ -149,14 +145,13 @@ pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
     }
 }
 
-/// Converts a value to the text of a LIKE or REGEXP pattern, whatever the column's type.
+/// Whatever the column's type.
 pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
     scalar_text(value).map(|text| literal(column, text)).ok_or_else(|| refused(column, value, Purpose::Filter))
 }
 
-/// Binds text to compare with a column. MariaDB converts the text to the column's character set, so that the column's
-/// collation and index apply, but fails if the set lacks a character of the text. In that case [`Form::Unicode`]
-/// converts the column instead.
+/// MariaDB converts the text to the column's character set, so that the column's collation and index apply, but fails
+/// if the set lacks a character of the text. Then [`Form::Unicode`] converts the column instead.
 pub fn literal(column: &Column, text: &str) -> Operand {
     let form = match &column.charset {
         Charset::Limited(coverage) if !coverage.holds(text) => Form::Unicode(column.case),
@@ -165,7 +160,6 @@ pub fn literal(column: &Column, text: &str) -> Operand {
     Operand { param: Param::Text(text.into()), form }
 }
 
-/// Refuses a comparison that has no meaning for a column's type.
 pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem> {
     use Comparison::{Equal, NotEqual, NullSafeEqual};
     match (column.kind, comparison) {
@@ -181,7 +175,6 @@ pub fn comparable(column: &Column, comparison: Comparison) -> Result<(), Problem
     .with_hint("Compare it with = or !=."))
 }
 
-/// Refuses an aggregate that has no meaning for a column's type.
 pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> {
     use Aggregate::{Avg, Count, CountDistinct, Max, Min, Sum};
     let sound = match (aggregate, column.kind) {
@@ -231,7 +224,6 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     faulty(column, purpose, &format!(", not {}", value.shown())).with_hint_if(hint)
 }
 
-/// Returns the error that says what values a field takes; `fault` is the end of its message, without the full stop.
 fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
     let takes = match column.kind {
         Kind::Integer => "a whole number",
@@ -258,7 +250,6 @@ fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
     .with_field(column.name.as_str())
 }
 
-/// Shortens the text of a type to 120 characters, since an ENUM may have thousands of members.
 fn short(type_text: &str) -> Cow<'_, str> {
     const SHOWN_MAX_CHARS: usize = 120;
     match type_text.char_indices().nth(SHOWN_MAX_CHARS) {
@@ -267,8 +258,8 @@ fn short(type_text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Binds text for a text, ENUM or SET column; `None` if the text is to be stored and the column's character set lacks a
-/// character of it: a session without strict SQL mode would store `?` instead.
+/// `None` if a character to store is missing in the column's character set: a session without strict SQL mode would
+/// store `?` instead.
 fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     match (purpose, &column.charset) {
         (Purpose::Store, Charset::Limited(coverage)) if !coverage.holds(text) => None,
@@ -277,13 +268,12 @@ fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     }
 }
 
-/// Binds a string that parses as `T`, in the form in which MariaDB writes such values; `None` if it does not parse.
 fn parsed<T: FromStr + ToString>(value: &Value) -> Option<Operand> {
     let parsed: T = string(value)?.trim().parse().ok()?;
     Some(own_text(parsed.to_string()))
 }
 
-/// Returns whether a number is not negative. A BIT(64) would store -1, but return 18446744073709551615.
+/// A BIT(64) would store -1, but return 18446744073709551615.
 fn is_not_negative(operand: &Operand) -> bool {
     match &operand.param {
         Param::Int(number) => *number >= 0,
@@ -319,8 +309,7 @@ fn json(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Pro
     Ok(Operand { param: Param::Text(text.into()), form })
 }
 
-/// Decodes base64 in either alphabet, with or without padding; `None` if it is invalid. A value to compare with a
-/// BINARY column gets zero bytes appended, as MariaDB does when it stores one.
+/// Either alphabet, with or without padding. A value to compare with BINARY gets zero bytes appended, as in the column.
 fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();

@@ -13,15 +13,12 @@ use shared::operation::RecordId;
 use shared::operation::filter::{Comparison, Condition, MatchMode, Test, TextPosition};
 use shared::policy::role_forbids;
 
-/// Whether an `{id}` addresses a record to read it or to write it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum IdPurpose {
     Read,
     Write,
 }
 
-/// Returns the condition that the table's key equals an `{id}`; a false condition if a column of the key can't hold its
-/// value.
 pub(super) fn by_id(id: &RecordId, table: &Table, purpose: IdPurpose) -> Result<Predicate, Problem> {
     let key = match table.key() {
         [_, _, ..] if !table.key_is_readable() => &[],
@@ -91,9 +88,8 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     })
 }
 
-/// Guards a predicate against leaks of records that the statement may not touch: a slow pattern is only matched against
-/// records that the role's rule for the statement's own action allows, since the duration of a match would reveal the
-/// values of other records.
+/// A slow pattern is only matched against records that the role's rule for the statement's action allows, since the
+/// duration of a match would reveal the values of other records.
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let rule = || access::own_rule(source, scope);
     let is_slow = |pattern: &Operand| match &pattern.param {
@@ -104,7 +100,7 @@ fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Pre
     let is_guarded = match &predicate {
         Predicate::Regexp(..) => true,
         Predicate::Like(_, LikePattern::Raw, pattern) => is_slow(pattern),
-        // All variants are listed, so that whoever adds one must decide about it.
+        // All variants are listed, so that a new variant needs a decision.
         Predicate::Like(_, LikePattern::Literal, _)
         | Predicate::Compare(..)
         | Predicate::Same(..)
@@ -135,8 +131,7 @@ fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Pre
     })
 }
 
-/// Returns the problem of a full-text search with query expansion in a table of which the caller may read only some
-/// records: the search would also use words of the other records.
+/// Query expansion would also use words of records that the caller may not read.
 pub(super) fn no_expansion() -> Problem {
     role_forbids("search with query expansion in a table of which it reads some records only")
         .with_hint("Use the mode natural or boolean.")
@@ -167,7 +162,6 @@ fn tested(column_ref: ColumnRef, test: &Test, column: &Column) -> Result<Predica
     })
 }
 
-/// Fails with `invalid_filter` if a column has no text for a full-text search.
 pub(super) fn searchable(column: &Column) -> Result<(), Problem> {
     match column.kind {
         Kind::Text | Kind::Json => Ok(()),
@@ -191,8 +185,7 @@ pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -
     Ok(Predicate::Any(vec![Predicate::IsNull(column_ref), Predicate::In(column_ref, operands)]))
 }
 
-/// Returns the LIKE pattern that finds a text at the start, at the end or anywhere, with the text's own wildcards
-/// escaped by `|`.
+/// The text's own wildcards are escaped by `|`.
 fn literal(position: TextPosition, text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
     if position != TextPosition::Start {

@@ -14,20 +14,18 @@ use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
 use shared::operation::filter::Comparison;
 use shared::operation::read::{Direction, Include, Rows};
 
-/// Maximum SELECTs of one UNION.
+/// Of one UNION.
 const BRANCHES_MAX_COUNT: usize = 64;
 
-/// Maximum values that the keys, filters and LIMITs of one UNION of several SELECTs bind. MariaDB allows 65,535; the
-/// rest is for the ON conditions, which have rules of roles.
+/// MariaDB allows 65,535; the rest is for the ON conditions, which have rules of roles.
 const UNION_MAX_VALUES: usize = 16_384;
 
-/// The query for one `include`: it reads the related records that are nested in the parent records of a response.
 #[derive(Clone, Debug)]
 pub struct Included {
     table: RelatedTable,
     parent_cells: Vec<usize>,
-    /// The columns of the related table, or of the link table if there is one, that equal the relation's key, in the
-    /// same order.
+    /// Columns of the related table, or of the link table if there is one, that equal the relation's key, in the same
+    /// order.
     key: Vec<ColumnRef>,
     batch: Batch,
     limit: Option<u64>,
@@ -37,12 +35,12 @@ pub struct Included {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
-    /// One SELECT with a list of keys, ordered by key for a relation to many records; the last cell of a row is its
-    /// key. If the include has a limit per parent record, the LIMIT of the statement is that limit times the number of
-    /// keys, so that the result may omit records of the last returned key and all records of later keys.
+    /// One SELECT with a list of keys; the last cell of a row is its key. The LIMIT of the statement is that of the
+    /// include times the number of keys, so that the result may omit records of the last returned key and of later
+    /// keys.
     List,
-    /// One SELECT for each key, with its own LIMIT; the last cell of a row is the number of its SELECT. MariaDB
-    /// compares the keys, since texts may be equal under a collation without being identical.
+    /// One SELECT for each key; the last cell of a row is the number of its SELECT. MariaDB compares the keys, since
+    /// texts may be equal under a collation without being identical.
     Union,
 }
 
@@ -55,8 +53,7 @@ impl Included {
         &self.parent_cells
     }
 
-    /// Returns how the first statement reads the records. Keys whose records its LIMIT cut off are read again by
-    /// [`Batch::Union`].
+    /// Keys whose records the LIMIT of the first statement cut off are read again by [`Batch::Union`].
     pub fn batch(&self) -> Batch {
         self.batch
     }
@@ -65,7 +62,6 @@ impl Included {
         self.limit
     }
 
-    /// Returns the read of the related records, without the condition on keys.
     pub fn select(&self) -> &Select {
         &self.select
     }
@@ -88,14 +84,11 @@ impl Included {
         }
     }
 
-    /// Returns the LIMIT of a [`Batch::List`] of this many keys; `None` if the include has no limit.
     pub fn list_limit(&self, keys: usize) -> Option<u64> {
         Some(self.limit?.saturating_mul(keys as u64))
     }
 
-    /// Returns the SELECTs that read the related records of `keys`, whose values are as the driver returned them: one
-    /// for [`Batch::List`]; one per key, for one UNION, for [`Batch::Union`]. Pads the keys to a rounded number, so
-    /// that few different statements are prepared.
+    /// Pads the keys to a rounded number, so that few different statements are prepared.
     pub fn selects(&self, batch: Batch, keys: &[&[Param]]) -> Vec<Select> {
         let scope = self.table.scope(self.table.access_name());
         let operand = |column_ref: &ColumnRef, value: &Param| stored(scope.column(*column_ref).kind, value.clone());
@@ -158,7 +151,7 @@ impl Included {
     }
 }
 
-/// Adds a member for each include, and the key of its relation, to the select list of the parent records.
+/// Also adds the key of each relation.
 pub(super) fn add(includes: &[Include], scope: &Scope<'_>, cells: &mut Cells) -> Result<(), Problem> {
     for include in includes {
         let table = table_of(include, scope)?;
@@ -168,8 +161,7 @@ pub(super) fn add(includes: &[Include], scope: &Scope<'_>, cells: &mut Cells) ->
     Ok(())
 }
 
-/// Returns the read of each include. `parents` has, for each include, the indexes of its relation's key in the rows of
-/// the parent records. `scope` is the scope of the parent records.
+/// `parents` has, for each include, the indexes of its relation's key in the rows of the parent records.
 pub(super) fn resolve(
     includes: &[Include],
     parents: Vec<Vec<usize>>,

@@ -1,5 +1,4 @@
-//! The plan of an insert of one record. Inserts of equal shape, from several requests, can share one INSERT statement;
-//! `database::coalesce` decides whether they do.
+//! The plan of an insert of one record. `database::coalesce` decides whether inserts of equal shape share a statement.
 
 use super::{Form, Operand, Param};
 use crate::query::catalog::{Kind, Table};
@@ -13,11 +12,9 @@ pub struct InsertOne {
     values: Vec<Param>,
 }
 
-/// The table and columns of an insert of one record, with the SQL conversion of each value. Inserts of equal shape can
-/// share a statement.
 #[derive(Debug)]
 pub struct RowShape {
-    /// The table's description. Shapes compare it by address, so that a reloaded description makes another shape.
+    /// Shapes compare the address, so that a reloaded description makes another shape.
     table: Arc<Table>,
     cells: Box<[(usize, Form)]>,
     returning: Vec<usize>,
@@ -39,11 +36,9 @@ impl Hash for RowShape {
 }
 
 impl InsertOne {
-    /// Moves the values of `row` into an insert that can share a statement. `returning` has the indexes of the columns
-    /// that an unshared statement returns; empty if MariaDB reports the key as the last insert id. Returns `None`, with
-    /// `row` unchanged, if the table is not InnoDB or has triggers, a shared statement would return the key in another
-    /// form, `columns` is empty or so long that [`RowShape::max_rows`] is 1 or 0, a column has no value, or the row is
-    /// larger than [`COALESCED_ROW_MAX_BYTES`].
+    /// Moves the values out of `row`. `None`, with `row` unchanged, if the insert can't share a statement: the table is
+    /// not InnoDB or has triggers, the key would have another form, a column has no value, or the row or its columns
+    /// exceed the limits.
     pub(super) fn new(
         table: &Arc<Table>,
         columns: &[usize],
@@ -77,9 +72,8 @@ impl InsertOne {
     }
 }
 
-/// Returns whether the response has the key in the same form whether or not the statement is shared. A shared statement
-/// returns the key's columns. An unshared one returns the columns `returning`; if `returning` is empty, it reports the
-/// last insert id, an integer. `false` for a table without a key.
+/// A shared statement returns the key's columns; an unshared one returns `returning` or, if that is empty, the last
+/// insert id, which is an integer.
 fn has_same_key_alone(returning: &[usize], table: &Table) -> bool {
     let is_integer = |at: &usize| table.column(*at).kind == Kind::Integer;
     match returning.is_empty() {
@@ -97,8 +91,7 @@ impl RowShape {
         &self.cells
     }
 
-    /// Returns the indexes of the columns that an unshared statement returns; empty if MariaDB reports the key as the
-    /// last insert id.
+    /// Of an unshared statement; empty if MariaDB reports the key as the last insert id.
     pub fn returning(&self) -> &[usize] {
         &self.returning
     }

@@ -10,7 +10,6 @@ use shared::limits::LIST_MAX_VALUES;
 use shared::operation::filter::{Comparison, Joiner};
 use shared::operation::read::join::{self as asked, JoinKind, Match, Target};
 
-/// Resolves the joins of a read. A join condition may name fields of the joined table and of the tables before it.
 pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join>, Problem> {
     joins
         .iter()
@@ -49,8 +48,7 @@ fn condition(one: &Match, joined: usize, scope: &Scope<'_>) -> Result<Predicate,
     }
 }
 
-/// Adds the option `join.match`, and the tables whose fields it may name, to an `invalid_query_option` error of
-/// [`Scope::resolve`]. Returns errors with other codes unchanged.
+/// Errors with other codes stay unchanged.
 fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
     if problem.code() != ErrorCode::InvalidQueryOption {
         return problem;
@@ -60,8 +58,7 @@ fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
         .with_hint(format!("It may name the fields of the tables so far: {}.", names.join(", ")))
 }
 
-/// Resolves the join condition that a column equals `value`, equals an item of the list `value`, or is NULL if `value`
-/// is null.
+/// A list means any of its items, null means IS NULL.
 fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let column = scope.column(column_ref);
     match value {
@@ -86,8 +83,7 @@ fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Pr
     }
 }
 
-/// Returns whether a table's columns may be NULL for lack of a matching record: the table is left-joined, or a later
-/// table is right-joined.
+/// The table is left-joined, or a later table is right-joined.
 pub(super) fn may_be_absent(source: usize, joins: &[Join]) -> bool {
     let own = source.checked_sub(1).and_then(|at| joins.get(at));
     own.is_some_and(|join| join.kind == JoinKind::Left)

@@ -11,9 +11,6 @@ use shared::ident::{FieldName, shown};
 use shared::operation::filter::{Condition, Joiner};
 use std::sync::Arc;
 
-/// Checks a rule against its table: each field that the rule names exists, each value fits its field, no field that the
-/// rule sets is generated, and conditions on inserted or updated records can be checked on the table. Values of claims
-/// are not known yet, so their fit is not checked.
 pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, String)> {
     let known = |part: &str, name: &FieldName| match table.field(name) {
         Ok(at) => Ok(at),
@@ -60,7 +57,7 @@ pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, S
     rule.delete.as_ref().map_or(Ok(()), |delete| rows("delete", &delete.rows))
 }
 
-/// The text that stands for the value of a claim while a rule is checked.
+/// Stands for a claim while a rule is checked, so whether claims fit their fields is not checked.
 const CLAIM: &str = "\u{E000}claim";
 
 fn check_rows(rows: &Template, table: &Arc<Table>, part: &str) -> Result<(), String> {
@@ -95,7 +92,6 @@ fn check_condition(condition: &Condition, scope: &Scope<'_>, part: &str) -> Resu
     }
 }
 
-/// Returns a problem's message and hint, without the full stop at the end.
 fn said(problem: &Problem) -> String {
     let hint = problem.hint().map(|hint| format!(" {hint}")).unwrap_or_default();
     format!("{}{hint}", problem.message()).trim_end_matches('.').to_owned()

@@ -15,8 +15,7 @@ enum Use {
     BooleanSearch,
 }
 
-/// Returns the condition with the caller's claims. `None` if a claim is missing, or if a pattern or search uses a claim
-/// that is empty or, for a boolean search, has one of its signs.
+/// `None` if a claim is missing, or if a pattern or search uses a claim that is empty or has signs of boolean searches.
 pub(super) fn fill(rows: &Template, claims: &Claims) -> Option<Value> {
     let mut uses = uses(rows)?.into_iter();
     rows.fill_with(|name| {
@@ -25,7 +24,6 @@ pub(super) fn fill(rows: &Template, claims: &Claims) -> Option<Value> {
     })
 }
 
-/// Returns how the condition uses each claim, in the order in which [`Template::fill_with`] asks for them.
 fn uses(rows: &Template) -> Option<Vec<Use>> {
     let mark = |at: usize| format!("\u{E000}claim {at}");
     let mut count = 0;

@@ -15,12 +15,11 @@ use shared::operation::filter::{Condition, Joiner};
 use std::sync::Arc;
 
 impl Limits {
-    /// Resolves a rule's fields and values for a caller with these claims. `view` has the columns of `table` in another
-    /// order, columns that the role may read first; the column indexes in the result are those of `view`.
+    /// `view` has the columns of `table` in another order; the indexes in the result are those of `view`.
     pub(super) fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims) -> Self {
         let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, table, view, claims)));
-        // A field that a rule omits may have been renamed, so that the rule would no longer omit it. If the rule is for
-        // one table and an omitted field does not exist, the action (read, insert or update) is denied.
+        // A field that a rule omits may have been renamed, and would then be allowed. If the rule is for one table and
+        // an omitted field does not exist, the action is denied.
         let is_known = |fields: &&Fields| match fields {
             Fields::Except(_) if rule.of_table => {
                 let names =
@@ -51,8 +50,7 @@ impl Limits {
     }
 }
 
-/// Returns a rule's condition on the columns of `view`. The condition is always false if a claim is missing, if the
-/// condition with the claims filled in is empty or does not fit the table, or if [`is_exact`] is false.
+/// Always false if a claim is missing, if the filled condition is empty or does not fit, or if [`is_exact`] is false.
 fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -> Predicate {
     let nothing = || Predicate::Any(Vec::new());
     let query = claims_in_patterns::fill(rows, claims);
@@ -74,9 +72,8 @@ fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -
     }
 }
 
-/// Returns whether a role's condition, filled with the caller's claims, compares number columns with no text other than
-/// plain decimal numbers; `false` if it tests related records. [`bind::value`] reads `7e0` as 7, so a caller with the
-/// claim `7e0` would see the records of the caller with the claim 7.
+/// Numbers must be compared with plain decimal texts only: [`bind::value`] reads `7e0` as 7, so a caller with the claim
+/// `7e0` would see the records of the caller with the claim 7.
 fn is_exact(condition: &Condition, scope: &Scope<'_>) -> bool {
     let (field, test) = match condition {
         Condition::All(parts) | Condition::Any(parts) => return parts.iter().all(|part| is_exact(part, scope)),
@@ -89,7 +86,6 @@ fn is_exact(condition: &Condition, scope: &Scope<'_>) -> bool {
     column.is_ok_and(|column| test.values().iter().all(|value| is_exact_value(column, value)))
 }
 
-/// Returns whether a value for a number column is no text, or a plain decimal text; true for other columns.
 fn is_exact_value(column: &Column, value: &Value) -> bool {
     !column.kind.is_number() || !matches!(value, Value::Text(text) if !is_plain_number(text))
 }
@@ -101,8 +97,8 @@ fn is_plain_number(text: &str) -> bool {
     all_digits(whole) && all_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
 }
 
-/// Returns a column's index and the value that the role sets it to. `None` if the column doesn't exist or is generated,
-/// a claim is missing, the value doesn't fit the column, or [`is_stored_exactly`] is false for a claim.
+/// `None` if the column doesn't exist or is generated, a claim is missing, or the value doesn't fit or is not stored
+/// exactly.
 fn set_value(name: &FieldName, value: &Template, view: &Table, claims: &Claims) -> Option<(usize, Operand)> {
     let at = view.find_hidden(name).filter(|at| !view.column(*at).generated)?;
     let column = view.column(at);
@@ -111,9 +107,8 @@ fn set_value(name: &FieldName, value: &Template, view: &Table, claims: &Claims) 
     (value.claims().is_empty() || is_stored_exactly(column, &filled, &operand)).then_some((at, operand))
 }
 
-/// Returns whether a claim's value, bound as `operand`, is stored as itself and not converted to the value of another
-/// caller's claim: a text for a number column must be a plain decimal text, a boolean is for BOOLEAN and BIT only, and
-/// no digit of a DECIMAL and no part of a date or time may be lost.
+/// A claim must not be converted to the value of another caller's claim: a text for a number column must be a plain
+/// decimal text, a boolean is for BOOLEAN and BIT only, and no digit of a DECIMAL and no part of a time may be lost.
 fn is_stored_exactly(column: &Column, value: &Value, operand: &Operand) -> bool {
     let is_for_booleans = column.kind == Kind::Bit || column.type_text.starts_with("tinyint(1)");
     if !is_exact_value(column, value) || (matches!(value, Value::Bool(_)) && !is_for_booleans) {

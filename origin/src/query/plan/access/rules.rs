@@ -7,7 +7,6 @@ use shared::error::Problem;
 use shared::operation::read::join::JoinKind;
 use shared::policy::Action;
 
-/// Joins a condition and a role's rule by AND; `None` if both are missing.
 pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
     match (condition, rule) {
         // The rule comes first, so that a condition that no index serves is not tried on records that the rule denies.
@@ -20,11 +19,9 @@ pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Pre
     }
 }
 
-/// Adds the rules of joined tables to the ON conditions: a record that a rule denies then counts as
-/// no match, and the other table's record stays in the result of an outer join. Returns the rule
-/// that must go into WHERE, or `None` if there is no such rule. It is the rule of the root table,
-/// or of the last table that is joined by RIGHT JOIN, since a RIGHT JOIN keeps all rows of its own
-/// table. At each RIGHT JOIN, the rule that was meant for WHERE goes into the ON condition instead.
+/// A record that the rule of a joined table denies counts as no match, so that an outer join keeps the other table's
+/// record. Returns the rule that must go into WHERE: that of the root table, or of the last table that is joined by
+/// RIGHT JOIN, which keeps all rows of its own table.
 pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
     let mut kept = rule_of(0, scope)?;
     for (at, join) in joins.iter_mut().enumerate() {
@@ -41,13 +38,10 @@ pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) ->
     Ok(kept)
 }
 
-/// Returns the condition that a table's records must meet for the caller's role to read them; `None` if the role has no
-/// such condition, and also if the role does not allow reads of the table.
 pub(in crate::query::plan) fn read_rule(source: usize, scope: &Scope<'_>) -> Option<Predicate> {
     rule_for(Action::Read, source, scope)
 }
 
-/// Returns the condition that the caller's role sets for the action of the statement; `None` without one.
 pub(in crate::query::plan) fn own_rule(source: usize, scope: &Scope<'_>) -> Option<Predicate> {
     rule_for(scope.action(), source, scope)
 }
@@ -62,8 +56,7 @@ fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Proble
     Ok(read_rule(source, scope))
 }
 
-/// Returns the condition with each column replaced by the column that `to` returns for it. [`Predicate::Exists`], and
-/// sort expressions other than columns, are not changed.
+/// [`Predicate::Exists`], and sort expressions other than columns, are not changed.
 pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) -> Predicate {
     let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| moved(part, to)).collect();
     match predicate {
@@ -97,8 +90,7 @@ fn moved_step(by: Expression, to: &impl Fn(ColumnRef) -> ColumnRef) -> Expressio
     }
 }
 
-/// Returns whether a condition reads one of these columns, or a column whose value may change by itself when the record
-/// is written: a generated column, or a column with a date and time.
+/// Or a column whose value may change by itself: a generated column, or a column with a date and time.
 pub(in crate::query::plan) fn depends_on(predicate: &Predicate, changed: &[usize], table: &Table) -> bool {
     columns(predicate).into_iter().any(|at| {
         let column = table.column(at);

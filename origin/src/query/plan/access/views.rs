@@ -8,11 +8,9 @@ use shared::operation::TablePath;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// The number of views for which the cache is laid out.
+/// Initial capacity.
 const VIEWS_EXPECTED_COUNT: usize = 250;
 
-/// The cached views of the roles of all projects. A view is a table's description that hides the columns that a role may
-/// not read ([`Table::restricted`]).
 #[derive(Debug)]
 pub struct Views {
     cached: Cache<(u64, TablePath), View, Bytes>,
@@ -43,12 +41,11 @@ impl Default for Views {
 }
 
 impl Views {
-    /// Returns a number that no other role with these views has.
     pub(super) fn number(&self) -> u64 {
         self.roles.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns the view of a role, by its number, of a table; makes it if the cached view is of a former description.
+    /// Makes the view if the cached view is of a former description.
     pub(super) fn get(&self, role: u64, of: &Arc<Table>, make: impl FnOnce() -> Table) -> Arc<Table> {
         let key = (role, TablePath { database: of.database().clone(), table: of.name().clone() });
         if let Some(view) = self.cached.get(&key).filter(|view| view.of.as_ptr() == Arc::as_ptr(of)) {

@@ -1,21 +1,18 @@
 //! Checks GeoJSON geometries (RFC 7946, section 3.1) before MariaDB gets them: MariaDB's errors don't name the field,
-//! and MariaDB changes some geometries: it stores a point with a height, for example, without the height.
+//! and MariaDB stores a point with a height, for example, without the height.
 
 use serde_json::{Value, json};
 use shared::ident::shown;
 use std::borrow::Cow;
 
-/// The maximum nesting depth of collections of geometries.
 const NESTING_MAX_LEVELS: u8 = 16;
-/// The minimum number of positions of a line.
 const LINE_MIN_POSITIONS: usize = 2;
 const RING_MIN_POSITIONS: usize = 4;
 
-/// The reason why a text is not a valid geometry, worded to follow a colon in an error message.
+/// Why a geometry is invalid, worded to follow a colon in an error message.
 pub(super) type Fault = Cow<'static, str>;
 
-/// Returns a GeoJSON geometry with only its type and its coordinates or geometries, since MariaDB may reject other
-/// members.
+/// Without further members, which MariaDB may reject.
 pub(super) fn geometry(text: &str) -> Result<String, Fault> {
     let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     shape(&value, NESTING_MAX_LEVELS).map(|shape| shape.to_string())
@@ -83,8 +80,7 @@ fn is_ring(value: &Value) -> bool {
         && value.as_array().is_some_and(|ring| ends(ring.first()) == ends(ring.last()))
 }
 
-/// Returns the two coordinates of a position as floats, so that 1 equals 1.0; `None` if there is no position or its
-/// coordinates are not numbers.
+/// As floats, so that 1 equals 1.0.
 fn ends(position: Option<&Value>) -> Option<(f64, f64)> {
     let position = position?;
     Some((position[0].as_f64()?, position[1].as_f64()?))

@@ -1,7 +1,6 @@
-//! Checks values for JSON columns for faults that MariaDB would report without the field's name. The values themselves
-//! are bound unchanged.
+//! Checks JSON for faults that MariaDB would report without the field's name.
 
-/// Returns whether an escape in the JSON text is an unpaired surrogate, which MariaDB rejects as invalid JSON.
+/// MariaDB rejects an unpaired surrogate as invalid JSON.
 pub(super) fn has_lone_surrogate(text: &str) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -18,7 +17,7 @@ pub(super) fn has_lone_surrogate(text: &str) -> bool {
     false
 }
 
-/// Returns the UTF-16 unit of the `\uXXXX` at this index; `None` if no such escape begins there.
+/// A UTF-16 unit.
 fn escaped(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

@@ -1,14 +1,10 @@
-//! Checks members of an ENUM or SET. MariaDB takes a number that isn't a member as the index of a member, so a mistyped
-//! `"2"` would be stored as another member; and a comparison with a non-member finds nothing.
-//!
-//! Conditions match a member by its text, without trailing spaces, and without case if the column's collation ignores
-//! case. Stored values and keys are refused here only if they can't be a member under any collation; MariaDB decides
-//! the rest.
+//! Checks members of an ENUM or SET: MariaDB takes a number that isn't a member as the index of a member. Conditions
+//! match a member without trailing spaces, and without case if the column's collation ignores case. Stored values and
+//! keys are refused only if they can't be a member under any collation; MariaDB decides the rest.
 
 use crate::query::catalog::Case;
 
-/// Returns the ENUM member that a condition's text matches; `None` if there is none. Empty text matches itself: without
-/// strict SQL mode, MariaDB stores it for an invalid value.
+/// Empty text matches itself: without strict SQL mode, MariaDB stores it for an invalid value.
 pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option<&'a str> {
     if text.is_empty() {
         return Some("");
@@ -16,8 +12,7 @@ pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option
     index_of(members, text, case).map(|at| members[at].as_str())
 }
 
-/// Returns the SET value that a condition's text (members separated by commas) matches, with its members in the
-/// column's order; `None` if a part of the text matches no member. Empty text matches the empty SET.
+/// Members in the column's order. Empty text matches the empty SET.
 pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
@@ -30,8 +25,6 @@ pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<St
     Some(parts.join(","))
 }
 
-/// Returns the index of the member that equals the text, or else of the first member that equals it without trailing
-/// spaces and, for [`Case::Folded`], without case; `None` if there is none.
 fn index_of(members: &[String], text: &str, case: Case) -> Option<usize> {
     let bare = |text: &str| match case {
         Case::Exact => text.trim_end_matches(' ').to_owned(),
@@ -42,16 +35,14 @@ fn index_of(members: &[String], text: &str, case: Case) -> Option<usize> {
     exact.or_else(|| members.iter().position(|member| bare(member) == wanted))
 }
 
-/// Returns the text unchanged if it is empty or may be a member of the ENUM under some collation, otherwise `None`.
 pub(super) fn one<'a>(members: &[String], text: &'a str) -> Option<&'a str> {
     // Without strict SQL mode, MariaDB stores empty text for an invalid value.
     let blank = text.is_empty();
     (blank || !matches!(find(members, text), Found::No)).then_some(text)
 }
 
-/// Returns a SET value to store or to use as a key, with its members in the column's order. Checks the parts from left
-/// to right: returns the whole text unchanged at a part of which only MariaDB's collation can tell whether it is a
-/// member, and `None` at a part that is a member under no collation.
+/// Members in the column's order. The whole text is returned unchanged at a part of which only MariaDB's collation can
+/// tell whether it is a member; `None` at a part that is a member under no collation.
 pub(super) fn several(members: &[String], text: &str) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());

@@ -4,13 +4,12 @@ use super::{Operand, Param, Purpose, plain};
 use crate::query::plan::Form;
 use shared::json::Value;
 
-/// The maximum number of digits of a DECIMAL in MariaDB.
+/// MariaDB's maximum.
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// Binds a value for an integer, YEAR or BIT column; booleans, also as text, are 1 and 0. `None` if the value is not a
-/// number or has an exponent beyond ±400, is to be stored and not whole, is for a condition and too long for a DECIMAL,
-/// or is a key that is not in canonical form.
+/// For integer, YEAR and BIT columns; booleans, also as text, are 1 and 0. `None` for an exponent beyond ±400, a
+/// fraction to store, a condition's value too long for a DECIMAL, or a key that is not in canonical form.
 pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
         return key(text);
@@ -52,8 +51,7 @@ fn whole(text: &str) -> Option<Param> {
     }
 }
 
-/// Binds an integer that addresses a record; `None` unless it is canonical (no `+`, no leading zeros), so that no
-/// record has two ids.
+/// Canonical form only (no `+`, no leading zeros), so that no record has two ids.
 fn key(text: &str) -> Option<Operand> {
     let param = whole(text)?;
     let canonical = match param {
@@ -64,8 +62,7 @@ fn key(text: &str) -> Option<Operand> {
     canonical.then(|| plain(param))
 }
 
-/// Binds a value for a DECIMAL column; booleans are 1 and 0. `None` if the value is not a number or has an exponent
-/// beyond ±400, or if it is for a condition or key and too long for a DECIMAL.
+/// Booleans are 1 and 0. `None` for an exponent beyond ±400, and for a value to compare that is too long for a DECIMAL.
 pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
@@ -76,8 +73,8 @@ pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
     decimal_operand(plain_decimal(text)?, purpose)
 }
 
-/// Binds a decimal number: as text to store it, with a cast to compare it, since MariaDB would otherwise compare
-/// doubles. `None` if a number to compare has more digits than a DECIMAL: rounded, it would equal other values.
+/// A cast to compare, since MariaDB would otherwise compare doubles. `None` if a number to compare has more digits than
+/// a DECIMAL: rounded, it would equal other values.
 fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
     if purpose == Purpose::Store {
         return Some(plain(Param::Text(text.into())));
@@ -98,8 +95,7 @@ fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
     })
 }
 
-/// Returns a number's text without exponent: `1.5e3` → `1500`, `-2e-2` → `-0.02`. `None` if the text is no number, or
-/// its exponent is beyond ±400.
+/// `1.5e3` → `1500`, `-2e-2` → `-0.02`. `None` for an exponent beyond ±400.
 fn plain_decimal(text: &str) -> Option<String> {
     const EXPONENT_MAX: u32 = 400;
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
@@ -150,15 +146,13 @@ fn number_text(value: &Value) -> Option<&str> {
     }
 }
 
-/// Binds a value for a FLOAT column in single precision, since a double 0.1 would not equal the column's 0.1; binds a
-/// number beyond the range of FLOAT as a double. `None` if the value is not a number, or beyond the range of DOUBLE.
+/// Single precision, since a double 0.1 would not equal the column's 0.1.
 pub(super) fn float(value: &Value) -> Option<Operand> {
     let number: f32 = number_text(value)?.parse().ok()?;
     // A number beyond FLOAT's range is bound as a double, which MariaDB refuses to store.
     if number.is_finite() { Some(plain(Param::Float(number))) } else { double(value) }
 }
 
-/// Binds a value for a DOUBLE column; `None` if the value is not a number, or beyond the range of DOUBLE.
 pub(super) fn double(value: &Value) -> Option<Operand> {
     let number: f64 = number_text(value)?.parse().ok()?;
     number.is_finite().then(|| plain(Param::Double(number)))

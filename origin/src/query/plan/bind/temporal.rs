@@ -1,31 +1,25 @@
-//! Parses dates and times in MariaDB's own form or in RFC 3339's, and converts RFC 3339 times to UTC.
-//!
-//! Every part is checked here. MariaDB refuses to store an invalid date, but only warns when a column is compared with
-//! an invalid date, and then finds nothing or the wrong records.
+//! Parses dates and times in MariaDB's own form or in RFC 3339's, and converts RFC 3339 times to UTC. Checks every
+//! part: MariaDB only warns when a column is compared with an invalid date, and finds the wrong records.
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 
-/// The maximum number of fractional digits of a second. Further digits are cut off, as MariaDB does.
+/// Further digits are cut off, as MariaDB does.
 const FRACTION_MAX_DIGITS: usize = 6;
-/// The largest number of hours in a TIME value.
 const TIME_MAX_HOURS: u16 = 838;
 
-/// The length in bytes of a date and time without fractional seconds.
+/// In bytes, without fractional seconds.
 const TEXT_BYTES: usize = "YYYY-MM-DD hh:mm:ss".len();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeOfDay {
-    /// For values to store: the time of day is dropped, because a DATE has none.
+    /// For values to store: a DATE has no time of day.
     Dropped,
-    /// For filters and keys: the time of day is kept, unless it is midnight. A DATE can be compared with a time, as in
-    /// `day >= '2026-11-20 10:00:00'`.
+    /// For filters and keys, unless it is midnight: a DATE can be compared with a time.
     Kept,
 }
 
-/// Returns a date for a DATE column in MariaDB's form, with the time of day if `time_of_day` keeps it; a time with an
-/// offset is converted to UTC first. `None` if the text is not a valid date, or date and time, or can't be converted to
-/// UTC.
+/// In MariaDB's form. A time with an offset is converted to UTC first.
 pub(super) fn date(text: &str, time_of_day: TimeOfDay) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
@@ -34,15 +28,12 @@ pub(super) fn date(text: &str, time_of_day: TimeOfDay) -> Option<String> {
     }
 }
 
-/// Returns a DATETIME or TIMESTAMP in MariaDB's form, in UTC if the text has an offset, and without a time of day if
-/// the text has none. `None` if the text is not a valid date, or date and time, or can't be converted to UTC.
+/// In MariaDB's form, in UTC if the text has an offset.
 pub(super) fn datetime(text: &str) -> Option<String> {
     Some(Moment::parse(text)?.at_utc()?.text())
 }
 
-/// Returns a TIME in MariaDB's form, from `[-]HHH:MM[:SS[.f]][Z]` or the time of day, in UTC, of a date and time;
-/// `None` if the text is invalid, is a date without a time, can't be converted to UTC, or has more hours than
-/// [`TIME_MAX_HOURS`].
+/// From `[-]HHH:MM[:SS[.f]][Z]`, or the time of day, in UTC, of a date and time.
 pub(super) fn time(text: &str) -> Option<String> {
     if let Some(moment) = Moment::parse(text) {
         let mut text = String::with_capacity(TEXT_BYTES);
@@ -88,12 +79,11 @@ struct Clock<'a> {
 struct Moment<'a> {
     day: Day,
     clock: Option<Clock<'a>>,
-    /// The time zone's offset in seconds east of UTC.
+    /// Seconds east of UTC.
     offset: i64,
 }
 
 impl Day {
-    /// Returns whether MariaDB can store the date: a calendar day, or one with zeros for an unknown month or day.
     fn is_valid(self) -> bool {
         // MariaDB's year 0 is not a leap year.
         let leap = self.year.is_multiple_of(4) && (!self.year.is_multiple_of(100) || self.year.is_multiple_of(400));
@@ -134,8 +124,7 @@ impl Clock<'_> {
 }
 
 impl<'a> Moment<'a> {
-    /// Parses `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`, in which month, day and parts of the time may have one
-    /// digit; `None` if the text has another form or an invalid part.
+    /// `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`; month, day and parts of the time may have one digit.
     fn parse(text: &'a str) -> Option<Self> {
         let mut reader = Reader(text.trim());
         let day = reader.day()?;
@@ -161,14 +150,14 @@ impl<'a> Moment<'a> {
         (reader.0.is_empty() && day.is_valid() && hours <= 23).then_some(moment)
     }
 
-    /// Returns whether this UTC minute can end with a leap second: 23:59 on June 30 or December 31.
+    /// 23:59 UTC on June 30 or December 31.
     fn may_precede_leap_second(self) -> bool {
         let clock = self.clock.map(|clock| (clock.hour, clock.minute));
         clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
     }
 
-    /// Returns the same instant in UTC, and a moment without a time or with the offset 0 unchanged. `None` if the
-    /// offset is not 0 and the date is not a calendar day, or the result is outside of the years 0 to 9999.
+    /// `None` if the offset is not 0 and the date is not a calendar day, or the result is outside of the years 0 to
+    /// 9999.
     fn at_utc(self) -> Option<Self> {
         let Some(clock) = self.clock.filter(|_| self.offset != 0) else {
             return Some(self);
@@ -219,7 +208,6 @@ impl<'a> Reader<'a> {
         rest.is_some()
     }
 
-    /// Skips the next character if it is one of `marks`; returns whether it was.
     fn skip_any(&mut self, marks: &str) -> bool {
         let rest = self.0.strip_prefix(|c: char| marks.contains(c));
         self.0 = rest.unwrap_or(self.0);
@@ -233,7 +221,7 @@ impl<'a> Reader<'a> {
         digits
     }
 
-    /// Reads a number; `None` unless it has `least` to `most` digits. `most` is at most 4, to fit a `u16`.
+    /// `most` is at most 4, to fit a `u16`.
     fn number(&mut self, least: usize, most: usize) -> Option<u16> {
         let digits = self.digits();
         let number = || digits.bytes().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
@@ -256,8 +244,7 @@ impl<'a> Reader<'a> {
         (minute <= 59 && second <= 60).then_some(Clock { hour, minute, second, fraction })
     }
 
-    /// Reads a time zone (`Z`, `±HH`, `±HHMM`, `±HH:MM`) and returns its seconds east of UTC; `None`, with nothing
-    /// read, if there is no time zone or it is invalid.
+    /// `Z`, `±HH`, `±HHMM` or `±HH:MM`, in seconds east of UTC.
     fn zone(&mut self) -> Option<i64> {
         if self.skip_any("Zz") {
             return Some(0);
