@@ -1,6 +1,5 @@
-//! Roles: the rights of callers whose key or token has neither full nor read access. A role has rules for tables,
-//! rights to media files, and limits. Parses role files, and finds the rule for a table; `plan::access` applies the
-//! rule to operations. Does no I/O.
+//! Roles: the rights of callers whose key or token has neither full nor read access. Parses role files and finds the
+//! rule for a table; `plan::access` applies the rule to operations. Does no I/O.
 
 mod claims;
 mod parse;
@@ -15,7 +14,7 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Role {
-    /// The rules by pattern; no pattern occurs twice.
+    /// No pattern occurs twice.
     tables: Vec<(Pattern, TableRule)>,
     media: MediaRule,
     max_rows: Option<u64>,
@@ -25,17 +24,16 @@ pub struct Role {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// `"*"` or `"*.*"`: all tables of all databases.
+    /// `"*"` or `"*.*"`
     All,
     Database(DatabaseName),
     Table(DatabaseName, TableName),
 }
 
-/// The rules of a role for a table. An action whose rule is `None` is not allowed.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableRule {
-    /// Whether the pattern of the rule names one table. If so, the fields that the rule of a read, insert or update
-    /// omits ([`Fields::Except`]) must exist, or that action is denied: a renamed field would not be omitted any more.
+    /// The pattern names one table. Omitted fields ([`Fields::Except`]) must then exist, or the action is denied: a
+    /// renamed field would not be omitted any more.
     pub of_table: bool,
     pub read: Option<ReadRule>,
     pub insert: Option<WriteRule>,
@@ -46,24 +44,22 @@ pub struct TableRule {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadRule {
     pub fields: Fields,
-    /// The condition on records that the role may read; `None` for all.
+    /// `None` for all.
     pub rows: Option<Template>,
 }
 
-/// The rule for inserts or updates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WriteRule {
-    /// The fields that the caller may give.
     pub fields: Fields,
-    /// The fields that the role sets, with their values. The caller may not give these fields.
+    /// The caller may not give these fields.
     pub set: Vec<(FieldName, Template)>,
-    /// The condition on the new record, and for updates also on the old one; `None` for all.
+    /// On the new record, and for updates also on the old one; `None` for all.
     pub rows: Option<Template>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeleteRule {
-    /// The condition on records that the role may delete; `None` for all.
+    /// `None` for all.
     pub rows: Option<Template>,
 }
 
@@ -72,7 +68,7 @@ pub enum Fields {
     #[default]
     All,
     Only(Vec<FieldName>),
-    /// All fields but these. Case is ignored, as in MariaDB: `Password` also omits `password`.
+    /// Case is ignored, as in MariaDB: `Password` also omits `password`.
     Except(Vec<FieldName>),
 }
 
@@ -88,7 +84,7 @@ impl Fields {
         }
     }
 
-    /// Returns the names that the rule lists; none for [`Fields::All`].
+    /// Empty for [`Fields::All`].
     pub fn names(&self) -> &[FieldName] {
         match self {
             Self::All => &[],
@@ -97,7 +93,6 @@ impl Fields {
     }
 }
 
-/// What a role may do with media files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaRule {
     pub read: MediaReading,
@@ -105,12 +100,12 @@ pub struct MediaRule {
     pub delete: MediaDeletion,
 }
 
-/// The files that a role may list, and whose metadata and private bytes it may read.
+/// For lists, metadata and private bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MediaReading {
     All,
-    /// The files that the same caller uploaded, if `own`, and those in these folders and below them. In a folder,
-    /// `{name}` stands for the claim `name`.
+    /// The caller's own uploads, if `own`, and files below these folders, in which `{name}` stands for the claim
+    /// `name`.
     Some {
         own: bool,
         folders: Vec<Box<str>>,
@@ -125,16 +120,13 @@ impl Default for MediaReading {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UploadRule {
-    /// The only folder for uploads, in which `{name}` stands for the claim `name`; `None` for any folder.
+    /// `{name}` stands for the claim `name`; `None` for any folder.
     pub folder: Option<Box<str>>,
-    /// The media types that may be uploaded, such as `image/*` or `application/pdf`; empty for all that the service
-    /// accepts.
+    /// Such as `image/*` or `application/pdf`; empty for all that the service accepts.
     pub types: Vec<Box<str>>,
-    /// The maximum size of a file in bytes; `None` for the service's own maximum.
     pub max_bytes: Option<u64>,
 }
 
-/// The files that a role may delete, and replace by uploads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MediaDeletion {
     #[default]
@@ -144,11 +136,9 @@ pub enum MediaDeletion {
 }
 
 impl Role {
-    /// Returns the most specific rule for a table. `None` if no rule is for the table, or if the most specific rule
-    /// allows nothing, even if a less specific one allows something. Ignores case, since names that differ only in case
-    /// may be the same table, as on a server with `lower_case_table_names`. Of the rules for one table, or for one
-    /// database, one with exactly the same names comes first; otherwise, of rules that differ only in case, the last
-    /// one of the file is used.
+    /// The most specific rule, even if it allows nothing. Ignores case, since names that differ only in case may be the
+    /// same table, as on a server with `lower_case_table_names`; exactly the same names come first, otherwise the
+    /// file's last rule.
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let precision = |pattern: &Pattern| match pattern {
@@ -163,8 +153,7 @@ impl Role {
         (!rule.is_empty()).then_some(rule)
     }
 
-    /// Returns whether the role allows something with the database's tables: by a rule of one of its tables, by the
-    /// rule of the database, or, if the database has no rule, by the rule of all databases.
+    /// By a rule of one of its tables, by its own rule, or, without one, by the rule of all databases.
     pub fn knows_database(&self, database: &DatabaseName) -> bool {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let allows = |fits: &dyn Fn(&Pattern) -> bool| {
@@ -194,8 +183,7 @@ impl Role {
         of_tables.chain(of_folders).collect()
     }
 
-    /// Returns whether no rule for tables allows inserts, updates or deletes, so that the project's read-only account
-    /// in MariaDB is enough for the role's statements. Ignores the rights to media files.
+    /// The project's read-only account in MariaDB is then enough. Ignores the rights to media files.
     pub fn only_reads(&self) -> bool {
         let writes = |rule: &TableRule| rule.insert.is_some() || rule.update.is_some() || rule.delete.is_some();
         !self.tables.iter().any(|(_, rule)| writes(rule))
@@ -205,7 +193,6 @@ impl Role {
         &self.media
     }
 
-    /// Returns the maximum number of records that a read returns; `None` if the role sets none.
     pub fn max_rows(&self) -> Option<u64> {
         self.max_rows
     }
@@ -219,7 +206,6 @@ impl Role {
     }
 }
 
-/// Returns whether two names differ at most in case.
 fn same_but_case(one: &str, other: &str) -> bool {
     let is_ascii = one.is_ascii() && other.is_ascii();
     one.eq_ignore_ascii_case(other) || (!is_ascii && folded(one) == folded(other))
@@ -233,8 +219,7 @@ impl TableRule {
         written.chain(read).chain(self.delete.iter().flat_map(|rule| &rule.rows))
     }
 
-    /// Returns whether the role may do an action on records of the table. All actions other than inserts, updates and
-    /// deletes count as reads.
+    /// Actions other than inserts, updates and deletes count as reads.
     pub fn allows(&self, action: Action) -> bool {
         match action {
             Action::Insert => self.insert.is_some(),

@@ -1,9 +1,6 @@
-//! Keyset pagination: a page begins after the sort values of the previous page's last row. Deep pages cost no more than
-//! the first, and rows that are inserted or deleted between two requests do not shift the next page.
-//!
-//! Rows with equal sort values are ordered by the keys of all tables, in the direction of the last step, so that
-//! MariaDB can use an index. Joined tables with at most one record per row are left out. Groups have the fields of
-//! `group` as their key, DISTINCT rows all their fields. NULL sorts first in ascending order, as in MariaDB.
+//! Keyset pagination: a page begins after the sort values of the previous page's last row. Rows with equal sort values
+//! are ordered by the keys of all tables, in the direction of the last step, so that MariaDB can use an index. Groups
+//! have the fields of `group` as their key, DISTINCT rows all their fields. NULL sorts first in ascending order.
 
 use super::access::and;
 use super::join::may_be_absent;
@@ -18,19 +15,17 @@ use shared::operation::read::join::JoinKind;
 use shared::operation::read::select::Aggregate;
 use shared::operation::read::{Direction, Read, Rows};
 
-/// The total order of a paginated read, and the positions of the sort values in its rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keyset {
     terms: Vec<Term>,
     cells: Vec<usize>,
 }
 
-/// A step of a paginated read's ORDER BY.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// The expression that the condition for the next page compares.
+    /// Compared by the condition for the next page.
     expression: Expression,
-    /// The expression in ORDER BY, which gives the same order as `expression`.
+    /// Gives the same order as `expression`.
     order: Expression,
     direction: Direction,
     nullable: bool,
@@ -38,9 +33,7 @@ pub struct Term {
 }
 
 impl Keyset {
-    /// Extends the ORDER BY of a read that may be one page of several, and sets `select.keyset`: to a total order, with
-    /// the sort values that are not selected appended to the select list. If the read can't be paginated by keyset, only
-    /// the ORDER BY changes, so that pages by offset don't overlap.
+    /// If the read can't be paginated by keyset, only the ORDER BY changes, so that pages by offset don't overlap.
     pub(super) fn arrange(select: &mut Select, read: &Read, scope: &Scope<'_>) -> Result<(), Problem> {
         let after = read.window.after.is_some();
         if !after && select.offset == 0 && !select.reads_one_more() {
@@ -75,8 +68,7 @@ impl Keyset {
         &self.cells
     }
 
-    /// Returns the condition for rows that sort after the row with these sort values, which are as the driver returned
-    /// them. `None` if their number is not that of [`Keyset::terms`], or if a value does not fit its term.
+    /// `values` are as the driver returned them. `None` if a value does not fit its term.
     pub fn after(&self, values: Vec<Param>) -> Option<Predicate> {
         if values.len() != self.terms.len() {
             return None;
@@ -97,8 +89,7 @@ impl Keyset {
 }
 
 impl Select {
-    /// Restricts the read to rows that sort after the row with these sort values, which are as the driver returned
-    /// them.
+    /// `values` are as the driver returned them.
     pub fn go_on_after(&mut self, values: Vec<Param>) -> Result<(), Problem> {
         let after =
             self.keyset.as_ref().and_then(|keyset| keyset.after(values)).ok_or_else(|| {
@@ -140,9 +131,8 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
     Ok(terms)
 }
 
-/// Returns whether a joined table has at most one record per row of the tables before it, because the join condition
-/// matches a unique key of integers or UUIDs; `false` for the root table and for a RIGHT JOIN. The table's key would
-/// then be a needless step of ORDER BY, and keep MariaDB from using an index of the root table.
+/// The join condition then matches a unique key of integers or UUIDs. The table's key would be a needless step of ORDER
+/// BY, and keep MariaDB from using an index of the root table.
 fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     let Some(join) = source.checked_sub(1).and_then(|at| select.joins.get(at)) else {
         return false;
@@ -170,9 +160,8 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     join.kind != JoinKind::Right && (by_key || by_column())
 }
 
-/// Returns whether both columns are integers or both are UUIDs, so that a value of one column equals at most one value
-/// of the other. `false` for all other types: a comparison of texts, for example, may be looser than the collation of a
-/// unique key, and so find several values.
+/// A value of one column equals at most one value of the other. A comparison of texts may be looser than the collation
+/// of a unique key, and so find several values.
 pub(super) fn is_exact(one: &Column, other: &Column) -> bool {
     one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
 }
@@ -186,7 +175,6 @@ fn is_aggregated(select: &Select) -> bool {
         }
 }
 
-/// Returns the expressions that no two rows of the read have alike.
 fn key(select: &Select, scope: &Scope<'_>) -> Result<Vec<Expression>, String> {
     if select.rows == Rows::Distinct {
         return Ok(cells(select, scope));
@@ -208,7 +196,6 @@ fn columns(source: usize, at: &[usize]) -> Vec<Expression> {
     at.iter().map(|column| Expression::Column(ColumnRef { source, column: *column })).collect()
 }
 
-/// Returns the select list.
 fn cells(select: &Select, scope: &Scope<'_>) -> Vec<Expression> {
     match &select.output {
         Output::Whole => columns(0, &(0..scope.root().visible_columns().len()).collect::<Vec<_>>()),
@@ -216,8 +203,8 @@ fn cells(select: &Select, scope: &Scope<'_>) -> Vec<Expression> {
     }
 }
 
-/// Extends the ORDER BY of a read without a cursor. MariaDB returns rows of equal sort values in any order, and in
-/// another one for another LIMIT, so that pages would overlap; without ORDER BY it reads in the same order each time.
+/// MariaDB returns rows of equal sort values in any order, and in another one for another LIMIT, so that pages would
+/// overlap; without ORDER BY it reads in the same order each time.
 fn settle(select: &mut Select, scope: &Scope<'_>) {
     // The caller may not see these keys, but their values don't come out.
     let keys = || (0..scope.size()).map(|source| columns(source, scope.table(source).row_key()));
@@ -240,7 +227,7 @@ fn settle(select: &mut Select, scope: &Scope<'_>) {
     }
 }
 
-/// Returns the index of a sort value in the select list. Appends the sort value if it is not in the select list.
+/// Appends a sort value that is not in the select list.
 fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usize {
     let visible = scope.root().visible_columns().len();
     if let (Output::Whole, Expression::Column(column_ref)) = (&*output, expression)
@@ -299,8 +286,6 @@ impl Term {
         self.direction
     }
 
-    /// Converts a sort value, as the driver returned it, to a bound value. `None` if the value of an ENUM or SET column
-    /// is no number, or if [`stored`] returns `None`.
     fn operand(&self, value: Param) -> Option<Operand> {
         match self.expression {
             Expression::Ordinal(_) if value != Param::Null => number(value),
@@ -308,8 +293,7 @@ impl Term {
         }
     }
 
-    /// Returns the condition `>= value` (ascending) or `<= value` (descending), which `value` and all values that sort
-    /// after it meet. `None` if `value` is NULL, or if the step is descending and may be NULL.
+    /// `None` if `value` is NULL, or if the step is descending and may be NULL.
     fn bound(&self, value: &Operand) -> Option<Predicate> {
         let comparison = match (self.direction, self.nullable) {
             _ if value.param == Param::Null => return None,
@@ -336,8 +320,7 @@ impl Term {
         }
     }
 
-    /// Returns the condition for rows that sort after `value` by this step alone; `None` if no row can, since `value`
-    /// is NULL and the step is descending.
+    /// `None` if no row can: `value` is NULL and the step is descending.
     fn behind(&self, value: &Operand) -> Option<Predicate> {
         match (self.direction, &value.param) {
             (Direction::Ascending, Param::Null) => Some(Predicate::Not(Box::new(self.is_null()))),
@@ -351,9 +334,7 @@ impl Term {
     }
 }
 
-/// Converts a column's value, as the driver returned it, to a bound value: bytes of a BIT, as in cursors of earlier
-/// versions of the program, to an integer; other bytes to text unless the column is binary. Text of a DECIMAL gets a
-/// cast. `None` if the bytes of a text are not UTF-8.
+/// Cursors of earlier versions of the program have a BIT as bytes. `None` if the bytes of a text are not UTF-8.
 pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
     let param = match (kind, value) {
         (_, Param::Null) => Param::Null,
@@ -373,9 +354,8 @@ pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
     Some(Operand { param, form })
 }
 
-/// Returns the kind of an aggregate's values, which compare equal to themselves when they are computed again. Fails,
-/// with the reason, for others: sums of floating numbers depend on the order of the records, averages have more digits
-/// than come out.
+/// The values must compare equal when they are computed again: sums of floating numbers depend on the order of the
+/// records, and averages have more digits than are returned.
 fn exact(aggregate: Aggregate, column: &Column) -> Result<Kind, String> {
     match (aggregate, column.kind) {
         (Aggregate::Sum, Kind::Integer | Kind::Decimal) => Ok(Kind::Decimal),
@@ -401,8 +381,7 @@ fn number(value: Param) -> Option<Operand> {
     Some(Operand { param, form: Form::Plain })
 }
 
-/// Returns the condition for rows after the row with these values: after it by the first step, or equal in the first
-/// step and after it by the other steps.
+/// After the row by the first step, or equal in the first step and after the row by the other steps.
 fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     let Some(((term, value), rest)) = steps.split_first() else {
         return Predicate::Any(Vec::new());
@@ -417,8 +396,7 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     }
 }
 
-/// Returns the expression of a column whose values compare in the order in which MariaDB sorts the column. Fails for
-/// geometry, with the reason.
+/// The values compare in the order in which MariaDB sorts the column.
 fn sorted(column_ref: ColumnRef, column: &Column) -> Result<Expression, String> {
     Ok(match (column.kind, column.sorted_chars) {
         (Kind::Geometry, _) => {

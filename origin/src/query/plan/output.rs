@@ -24,8 +24,7 @@ pub(super) struct Cells {
 struct Cell {
     expression: Expression,
     name: String,
-    /// Whether the name is an alias or the cell is computed. ORDER BY then prefers this cell to a column of the same
-    /// name.
+    /// An alias, or computed. ORDER BY then prefers this cell to a column of the same name.
     given: bool,
 }
 
@@ -40,7 +39,7 @@ struct Nest {
 #[derive(Debug)]
 struct Member {
     name: String,
-    /// The columns of the relation's key, which are read even if they are not part of the response.
+    /// Read even if these columns are not part of the response.
     key: Vec<ColumnRef>,
 }
 
@@ -48,8 +47,7 @@ fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// Returns the columns of a selection that does not list its fields: all visible columns, or those that are not
-/// omitted. `None` for [`Selection::Only`].
+/// `None` for [`Selection::Only`].
 fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
     let all = || (0..scope.table(source).visible_columns().len()).map(|column| ColumnRef { source, column });
     match selection {
@@ -77,7 +75,6 @@ fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Opti
     }
 }
 
-/// Returns whether a read has GROUP BY or selects an aggregate.
 pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef]) -> bool {
     let any = |selection: &Selection| match selection {
         Selection::Only(chosen) => chosen.iter().any(|one| !matches!(one.what, What::Field(_))),
@@ -87,7 +84,7 @@ pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef])
 }
 
 impl Cells {
-    /// Resolves the selected fields of the root table and its joined tables, without grouping.
+    /// Without grouping.
     pub(super) fn of_records(select: &Selection, joins: &[Join], scope: &Scope<'_>) -> Result<Self, Problem> {
         let mut builder = Builder::new(scope);
         builder.table(select, 0)?;
@@ -100,8 +97,7 @@ impl Cells {
         Ok(builder.cells)
     }
 
-    /// Resolves the select list of a grouped read: the fields that `select` lists, or else the fields of GROUP BY, and
-    /// the fields that joins list.
+    /// Without a list in `select`, the fields of GROUP BY.
     pub(super) fn of_groups(
         select: &Selection,
         joins: &[Join],
@@ -135,7 +131,6 @@ impl Cells {
         Ok(builder.cells)
     }
 
-    /// Adds the score of a full-text search to the select list. Fails with `invalid_query_option` if `name` is taken.
     pub(super) fn add_score(&mut self, name: &FieldName, search: &Search) -> Result<(), Problem> {
         if self.is_taken(name.as_str()) {
             return Err(taken("fullTextSearch.scoreAlias", name.as_str()));
@@ -148,8 +143,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Adds a member for included records; `key` has the columns of the root table that are the relation's key. Fails
-    /// with `invalid_query_option` if `name` is taken.
+    /// `key` has the columns of the root table that are the relation's key.
     pub(super) fn add_include(&mut self, name: &str, key: Vec<ColumnRef>) -> Result<(), Problem> {
         if self.is_taken(name) {
             return Err(invalid(format!(
@@ -173,14 +167,11 @@ impl Cells {
             || self.flat().any(|cell| cell.name == name)
     }
 
-    /// Returns the expression of the cell with this name that has an alias or is computed; `None` if there is none.
-    /// Ignores cells in nested objects.
     pub(super) fn given(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.given && cell.name == name;
         self.flat().find(found).map(|cell| &cell.expression)
     }
 
-    /// Returns the expression of the cell with this name; `None` if there is none. Ignores cells in nested objects.
     pub(super) fn named(&self, name: &str) -> Option<&Expression> {
         let found = |cell: &&Cell| cell.name == name;
         self.flat().find(found).map(|cell| &cell.expression)
@@ -197,9 +188,8 @@ impl Cells {
         })
     }
 
-    /// Returns the select list, the layout of its rows and, for each member of included records, the indexes of the
-    /// relation's key in a row. Appends to the select list key columns that are not selected, and the expressions that
-    /// show whether a nested object has a record, if no selected column shows it.
+    /// Also returns, for each include, the indexes of the relation's key in a row. Appends key columns that are not
+    /// selected, and expressions that show whether a nested object has a record.
     pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<Vec<usize>>) {
         let mut expressions: Vec<_> = self.cells.iter().map(|cell| cell.expression.clone()).collect();
         let presences: Vec<_> = self.nests.iter().map(|nest| presence(nest, scope, &mut expressions)).collect();
@@ -238,9 +228,8 @@ impl Cell {
     }
 }
 
-/// Returns the index of an expression that is NULL if the nested table has no record in this row: a selected NOT NULL
-/// column, or else a new [`Expression::Presence`], which can't make equal rows distinct. If all columns of the table
-/// are nullable, the expression is also NULL for a record of NULLs.
+/// A selected NOT NULL column, or else a new [`Expression::Presence`], which can't make equal rows distinct. If all
+/// columns of the table are nullable, a record of NULLs counts as absent.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let source = nest.source;
     let columns = scope.table(source).columns();
@@ -297,7 +286,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds a cell for each selected field of a table.
     fn table(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
         if let Some(column_refs) = whole(selection, source, self.scope)? {
             for column_ref in column_refs {
@@ -313,7 +301,6 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Adds a table's selected fields as a nested object.
     fn nest(&mut self, selection: &Selection, source: usize) -> Result<(), Problem> {
         let name = self.scope.name(source).as_str().to_owned();
         if !self.names.insert(name.clone()) {
@@ -327,8 +314,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Adds a cell. Its name is its alias, or else its own name; if its own name is taken, the table's name precedes
-    /// it, and a number follows if that is taken too. Fails with `invalid_query_option` if an alias is taken.
+    /// Without an alias, a taken name gets the table's name as a prefix, and then a number.
     fn flat(&mut self, expression: Expression, alias: Option<&FieldName>, source: usize) -> Result<(), Problem> {
         let given = alias.is_some() || !matches!(expression, Expression::Column(_));
         let name = match alias {
@@ -374,7 +360,6 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Returns the name of an expression in the response if it has no alias.
 fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
     let field = |column_ref: &ColumnRef| scope.column(*column_ref).name.as_str();
     match expression {
@@ -386,7 +371,7 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
-        // Cells of these two kinds are not part of the response, so they need no name.
+        // Not part of the response.
         Expression::Presence(_) | Expression::Number(_) => String::new(),
     }
 }

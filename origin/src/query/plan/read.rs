@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 
-/// Resolves a read of a list of records. `max_rows` is the maximum number of rows of any read; `None` for no maximum.
+/// `max_rows` is that of any read.
 pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> Result<Select, Problem> {
     let mut joins = joins(&read.joins, scope)?;
     let rule = access::restrict(&mut joins, scope)?;
@@ -94,7 +94,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
             // A unique key finds at most one record without a LIMIT.
             (true, _) => None,
             (false, true) => Some(1),
-            // A second row shows that the record has several matching joined records.
+            // A second row shows that several joined records match.
             (false, false) => Some(2),
         },
         is_limited: false,
@@ -106,9 +106,8 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
     Ok(Plan::SelectOne(select, read))
 }
 
-/// Returns the column index and the value of the key, for a read of one record by a unique integer key. `None` if
-/// [`Table::number`](crate::query::catalog::Table::number) is `None`, the id is not an integer from 0 to `i64::MAX` in
-/// canonical form, or the read has joins or includes or is an EXPLAIN.
+/// `None` unless reads by this id may share a statement: an integer from 0 to `i64::MAX` in canonical form, without
+/// joins, includes or EXPLAIN.
 fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     let rows_only = scope.is_single() && read.answer == Answer::Records && read.includes.is_empty();
     let at = scope.root().number().filter(|_| rows_only)?;
@@ -127,7 +126,7 @@ fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<
     }
 }
 
-/// Resolves the select list; `None` if the read selects all visible columns of the only table and nothing else.
+/// `None` if the read selects all visible columns of the only table and nothing else.
 fn cells(
     read: &Read,
     group: &[ColumnRef],
@@ -187,8 +186,7 @@ fn filter(read: &Read, search: Option<Search>, scope: &Scope<'_>) -> Result<Opti
     })
 }
 
-/// Resolves ORDER BY. Without the option `order`, a read with a full-text search that is not grouped is ordered by
-/// descending score; with DISTINCT, only if the score is selected.
+/// Without the option `order`, a full-text search is ordered by descending score, unless it is grouped.
 fn order(
     read: &Read,
     cells: Option<&Cells>,
@@ -207,10 +205,8 @@ fn order(
     Ok(score.filter(usable).map(|score| (score, Direction::Descending)).into_iter().collect())
 }
 
-/// Resolves a step of ORDER BY. A name without a table is first looked up among the aliases and computed values of the
-/// response. Otherwise, the name is resolved as a field of the statement's tables. If that fails, for example because
-/// two tables have the field, a name without a table is looked up among all cells of the response. Cells in nested
-/// objects are ignored.
+/// A name without a table means an alias or computed value of the response first, then a field of the statement's
+/// tables, then any cell of the response. Cells in nested objects are ignored.
 fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Expression, Problem> {
     let bare = step.field.table().is_none().then(|| step.field.field().as_str());
     let find =
@@ -253,8 +249,7 @@ fn check(
     }
 }
 
-/// Returns whether a column has only one value in each group: GROUP BY has the column, or all columns of the primary
-/// key (or of the unique column `id`) of the column's table.
+/// GROUP BY has the column, or all columns that identify a record of the column's table.
 fn is_settled(column_ref: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool {
     let table = scope.table(column_ref.source);
     let keyed = || {

@@ -13,14 +13,11 @@ use shared::operation::read::Include;
 use shared::operation::read::join::JoinKind;
 use std::sync::Arc;
 
-/// A table that a statement reaches by a relation, and the tables that the statement reaches by relations of this
-/// table.
 #[derive(Clone, Debug)]
 pub struct RelatedTable {
     name: Box<str>,
     relation: Arc<Relation>,
     access: TableAccess,
-    /// The link table; `None` if the relation has none.
     link: Option<TableAccess>,
     related: Vec<RelatedTable>,
 }
@@ -42,7 +39,6 @@ impl RelatedTable {
         &self.related
     }
 
-    /// Returns the accesses of this table, its link table and the tables that are reached from it.
     pub fn accesses(&self) -> Vec<&TableAccess> {
         let own = [&self.access].into_iter().chain(&self.link);
         own.chain(self.related.iter().flat_map(Self::accesses)).collect()
@@ -52,8 +48,7 @@ impl RelatedTable {
         Scope::related(&self.access, name, self.link.as_ref(), &self.related)
     }
 
-    /// Returns the columns that must equal [`RelatedTable::own_columns`], in the same order: columns of the link table
-    /// if there is one, else of the related table. `scope` is [`RelatedTable::scope`].
+    /// Of the link table if there is one, else of the related table. `scope` is [`RelatedTable::scope`].
     pub(super) fn matches(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
         self.relation.matches.iter().map(|name| column(scope, scope.size() - 1, name)).collect()
     }
@@ -62,9 +57,7 @@ impl RelatedTable {
         self.relation.columns.iter().map(|name| column(scope, 0, name)).collect()
     }
 
-    /// Returns the join of the link table (none without a link table), whose ON has the condition of the caller's role
-    /// on the link table; and the condition of the role on the related table, `None` if there is none. `scope` is
-    /// [`RelatedTable::scope`].
+    /// ON has the role's condition on the link table; the predicate is that on the related table.
     pub(super) fn link(&self, scope: &Scope<'_>) -> Result<(Vec<Join>, Option<Predicate>), Problem> {
         let mut joins = Vec::new();
         if let Some(link) = &self.relation.link {
@@ -78,18 +71,16 @@ impl RelatedTable {
     }
 }
 
-/// Finds the tables that a statement reaches by relations, and gets the caller's access to each by `access`.
 #[expect(missing_debug_implementations, reason = "functions have no form to show")]
 pub struct Loader<'a> {
     pub relations: &'a Relations,
     pub access: &'a (dyn Fn(TableName) -> BoxFuture<'a, Result<TableAccess, Problem>> + Sync),
-    /// Whether the caller may read a field of a table.
+    /// The caller may read a field of a table.
     pub reads: &'a (dyn Fn(&TableName, &FieldName) -> bool + Sync),
 }
 
 impl Loader<'_> {
-    /// Returns the tables of includes and of conditions on related records, and the tables of the includes and
-    /// conditions nested in them. A relation that an include and a condition both name is loaded once.
+    /// Also nested ones. A relation that an include and a condition both name is loaded once.
     pub fn load<'f>(
         &'f self,
         table: &'f TableAccess,
@@ -135,7 +126,6 @@ impl Loader<'_> {
     }
 }
 
-/// Returns the relations of a table for which the caller may read the key columns in all tables of the relation.
 pub fn visible(
     relations: &Relations,
     table: &TableAccess,
@@ -160,27 +150,24 @@ fn column(scope: &Scope<'_>, source: usize, name: &FieldName) -> Result<ColumnRe
     Ok(ColumnRef { source, column: scope.table(source).field(name)? })
 }
 
-/// A subquery: whether a record has a related record that meets a condition.
 #[derive(Clone, Debug)]
 pub struct Exists {
     pub(in crate::query) table: RelatedTable,
     pub(in crate::query) name: TableName,
     pub(in crate::query) joins: Vec<Join>,
-    /// Pairs of a column of the outer statement and one of the subquery, which must be equal.
+    /// Pairs of an outer column and one of the subquery, which must be equal.
     pub(in crate::query) on: Vec<(ColumnRef, ColumnRef)>,
     pub(in crate::query) filter: Option<Predicate>,
 }
 
-/// Compares the relation's name, the paired columns and the condition. This is enough for two subqueries of the same
-/// outer table, in which a name stands for one relation.
+/// Enough for two subqueries of the same outer table, in which a name stands for one relation.
 impl PartialEq for Exists {
     fn eq(&self, other: &Self) -> bool {
         self.table.name == other.table.name && self.on == other.on && self.filter == other.filter
     }
 }
 
-/// Resolves a condition on related records: that some, none or every related record meets it. Fails with the errors of
-/// [`predicate`], and with `invalid_filter` where such conditions are not allowed, as in the rules of roles.
+/// Fails where such conditions are not allowed, as in the rules of roles.
 pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let Some(table) = scope.find_related(&related.relation) else {
         let name = shown(&related.relation);

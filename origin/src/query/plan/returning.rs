@@ -1,5 +1,5 @@
-//! Resolves the records that a write returns, and the further steps of the transaction of an update or delete: to
-//! compare the record's entity tag, to count, to read the changed records again, and to roll back.
+//! Resolves the records that a write returns, and the further steps of an update's or delete's transaction: to compare
+//! the entity tag, to count, to read the changed records again, and to roll back.
 
 use super::access::and;
 use super::bind::{self, Purpose};
@@ -20,17 +20,14 @@ use shared::operation::read::{Direction, Rows, Selection};
 use shared::operation::write::{Target, WriteOptions};
 use std::sync::Arc;
 
-/// The columns of written records to return, and which of the records the caller may read.
 #[derive(Clone, Debug)]
 pub struct Returning {
     output: Output,
     layout: Arc<Layout>,
-    /// The condition of the caller's role on the records; records that do not meet it are returned as null, or left out
-    /// of the list of an update or delete.
+    /// Records that do not meet the rule are returned as null, or left out of the list of an update or delete.
     rule: Option<Arc<Predicate>>,
 }
 
-/// The steps of an update's or delete's transaction besides its statement.
 #[derive(Debug)]
 pub struct TransactionSteps {
     pub precondition: Option<Precondition>,
@@ -40,16 +37,14 @@ pub struct TransactionSteps {
     pub answer: ChangeAnswer,
 }
 
-/// The maximum number of records that an update or delete may affect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxAffected {
     pub records: u64,
-    /// Whether it is the maximum number of records of an answer, and not the option `maxAffected`.
+    /// The maximum number of records of an answer, not the option `maxAffected`.
     is_of_answers: bool,
 }
 
 impl MaxAffected {
-    /// Returns the maximum of a write; `None` if there is none. `max_rows` is that of all answers.
     pub(super) fn of(options: &WriteOptions, target: &Target, max_rows: Option<u64>) -> Option<Self> {
         let asked = options.max_affected.map(|records| Self { records, is_of_answers: false });
         let returns_list = options.returning.is_some() && !options.is_dry_run && matches!(target, Target::Matching(_));
@@ -79,29 +74,26 @@ impl MaxAffected {
     }
 }
 
-/// The answer to an update or delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeAnswer {
     Count,
-    /// The record, or null.
     Record,
     Records,
 }
 
-/// The check of `If-Match`: the record must have one of the entity tags.
+/// `If-Match`: the record must have one of the entity tags.
 #[derive(Debug)]
 pub struct Precondition {
-    /// Reads the record as a read without options does.
+    /// As a read without options.
     pub read: Select,
     pub tags: Box<str>,
 }
 
-/// How the records of an update are read after it.
 #[derive(Debug)]
 pub enum Reread {
-    /// By the `{id}`, which identifies one record and which the update does not change.
+    /// The `{id}` identifies one record, and the update does not change it.
     ById(Box<Select>),
-    /// By the keys that are read, and locked, before the update.
+    /// The keys are read, and locked, before the update.
     ByKeys(Box<KeyedReread>),
 }
 
@@ -109,7 +101,7 @@ pub enum Reread {
 pub struct KeyedReread {
     keys: Select,
     returning: Returning,
-    /// For each column of the key: its index, its kind, and its new value if the update changes it.
+    /// Per key column: index, kind, and the new value if the update changes the column.
     columns: Vec<(usize, Kind, Option<Operand>)>,
 }
 
@@ -176,7 +168,6 @@ fn unfit(table: &Table, why: &str) -> Problem {
         .with_hint("Leave returning out, and read the records afterwards.")
 }
 
-/// Checks that the table can roll back, if an option needs that (dryRun, maxAffected, returning or If-Match).
 pub(super) fn check_engine(options: &WriteOptions, table: &Table) -> Result<(), Problem> {
     match options.needs_transaction() {
         Some(what) if !table.traits().inserts.transactional => Err(Problem::new(
@@ -188,7 +179,6 @@ pub(super) fn check_engine(options: &WriteOptions, table: &Table) -> Result<(), 
     }
 }
 
-/// Returns why a write to a table can't be rolled back.
 pub(super) fn without_transactions(table: &Table) -> &'static str {
     match table.traits().view {
         true => "it is a view, and its tables may have no transactions",
@@ -197,8 +187,7 @@ pub(super) fn without_transactions(table: &Table) -> &'static str {
 }
 
 impl TransactionSteps {
-    /// Resolves the options of an update or delete; `None` if the request has none besides `Prefer: return=minimal`.
-    /// [`TransactionSteps::reread`] is `None`; the caller sets it for an update that returns records.
+    /// `None` without options other than `Prefer: return=minimal`. The caller sets [`TransactionSteps::reread`].
     pub(super) fn of(
         options: &WriteOptions,
         target: &Target,
@@ -235,7 +224,6 @@ impl TransactionSteps {
     }
 }
 
-/// Resolves a read of all visible fields of a record, as `GET …/{id}` without options.
 fn read_one(id: &RecordId, scope: &Scope<'_>) -> Result<Select, Problem> {
     let (table, rule) = (scope.root(), scope.access(0).reading()?);
     let filter = and(Some(by_id(id, table, IdPurpose::Read)?), rule.map(|rule| Predicate::clone(&rule)));
@@ -243,7 +231,6 @@ fn read_one(id: &RecordId, scope: &Scope<'_>) -> Result<Select, Problem> {
 }
 
 impl Reread {
-    /// Resolves how the records of an update are read after it. `filter` is the condition of the update.
     pub(super) fn of(
         returning: Returning,
         (target, filter): (&Target, &Predicate),
@@ -292,19 +279,17 @@ impl Reread {
 }
 
 impl KeyedReread {
-    /// Returns the read of the keys of the records that are going to change. It reads one key more than a response or
-    /// `maxAffected` allows, to show that there are too many.
+    /// Reads one key more than a response or `maxAffected` allows, to show that there are too many.
     pub fn keys(&self) -> Select {
         self.keys.clone()
     }
 
-    /// Returns the layout of the rows that [`KeyedReread::select`] reads, not of the rows of keys.
+    /// Of the rows of [`KeyedReread::select`], not of the rows of keys.
     pub fn layout(&self) -> &Arc<Layout> {
         self.returning.layout()
     }
 
-    /// Returns the read, after the update, of the records that had these keys before the update. `keys` has the values
-    /// as the driver returned them; key columns that the update sets are searched by their new values.
+    /// `keys` are as the driver returned them before the update; changed key columns are searched by their new values.
     pub fn select(&self, keys: Vec<Vec<Param>>) -> Select {
         let order: Vec<_> = self.columns.iter().map(|(at, ..)| *at).collect();
         let of_key = |key: Vec<Param>| {
@@ -322,7 +307,6 @@ impl KeyedReread {
     }
 }
 
-/// Resolves the new value of a column: a value to set, or a number to add (`$add`).
 pub(super) fn change(column: &Column, value: &Value) -> Result<Change, Problem> {
     match bind::addend(column, value)? {
         Some(operand) => Ok(Change::Add(operand)),

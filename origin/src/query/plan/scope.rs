@@ -14,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     root: &'a TableAccess,
-    /// The root table's name in the statement; `None` for its own name.
+    /// `None` for the table's own name.
     root_name: Option<&'a TableName>,
     joined: Vec<Joined<'a>>,
     related: &'a [RelatedTable],
@@ -28,13 +28,11 @@ struct Joined<'a> {
 }
 
 impl<'a> Scope<'a> {
-    /// Returns the scope of a statement without joins.
     pub const fn of(root: &'a TableAccess) -> Self {
         Self { root, root_name: None, joined: Vec::new(), related: &[], action: Action::Read }
     }
 
-    /// Returns the scope of a statement on related records: the related table, called `name` in the statement, joined
-    /// with the link table if there is one.
+    /// `name` is the related table's name in the statement.
     pub(super) fn related(
         root: &'a TableAccess,
         name: &'a TableName,
@@ -50,7 +48,6 @@ impl<'a> Scope<'a> {
         Self { related, ..self }
     }
 
-    /// Sets the action of the statement on the records of its tables; a read by default.
     pub(super) fn with_action(self, action: Action) -> Self {
         Self { action, ..self }
     }
@@ -59,12 +56,11 @@ impl<'a> Scope<'a> {
         self.action
     }
 
-    /// Returns the table that the request reaches by a relation of this name; `None` if no such table was loaded.
     pub(super) fn find_related(&self, name: &str) -> Option<&'a RelatedTable> {
         self.related.iter().find(|table| table.name() == name)
     }
 
-    /// Returns the scope of a statement with joins; `tables` are the joined tables, in the order of `joins`.
+    /// `tables` are in the order of `joins`.
     pub fn joined(root: &'a TableAccess, joins: &'a [Join], tables: &'a [TableAccess]) -> Result<Self, Problem> {
         let mut scope = Self::of(root);
         for (join, access) in joins.iter().zip(tables) {
@@ -85,12 +81,11 @@ impl<'a> Scope<'a> {
         self.root.table()
     }
 
-    /// Returns the number of tables, including the root.
     pub fn size(&self) -> usize {
         1 + self.joined.len()
     }
 
-    /// Returns whether the statement has one table, under its own name.
+    /// One table, under its own name.
     pub fn is_single(&self) -> bool {
         self.joined.is_empty() && self.root_name.is_none()
     }
@@ -99,7 +94,7 @@ impl<'a> Scope<'a> {
         self.root_name
     }
 
-    /// Returns a table by its index: 0 is the root.
+    /// 0 is the root.
     pub fn table(&self, source: usize) -> &'a Arc<Table> {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
             Some(joined) => joined.access.table(),
@@ -114,7 +109,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns the name of a table in the statement: its alias, if it has one.
+    /// The alias, if the table has one.
     pub fn name(&self, source: usize) -> &'a TableName {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
             Some(joined) => joined.name,
@@ -126,19 +121,17 @@ impl<'a> Scope<'a> {
         self.table(column_ref.source).column(column_ref.column)
     }
 
-    /// Returns the scope of the tables up to and including the table with index `source`. The join condition of that
-    /// table may name the fields of these tables.
+    /// The join condition of the table with index `source` may name the fields of these tables.
     pub fn up_to(&self, source: usize) -> Self {
         Self { joined: self.joined[..source].to_vec(), ..self.clone() }
     }
 
-    /// Resolves a field's name. A name without a table is looked up in the root table, then in the joined tables; if
-    /// none has it and the name has dots, as `table.field`.
+    /// A name without a table is looked up in the root table, then in the joined tables, then as `table.field`.
     pub fn resolve(&self, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         self.resolve_from(0, field, code)
     }
 
-    /// Resolves a field's name as [`Scope::resolve`] does, but looks it up in the table `home` before the others.
+    /// As [`Scope::resolve`], but looks in the table `home` first.
     pub fn resolve_from(&self, home: usize, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         if let Some(table) = field.table() {
             let source = self.source(table).ok_or_else(|| self.no_table(table, code))?;
@@ -158,8 +151,6 @@ impl<'a> Scope<'a> {
         self.column_of(home, field.field())
     }
 
-    /// Returns the column of this name in the only table other than `home` that has it; `None` if no other table has
-    /// it. Fails with `code` if several other tables have it.
     fn elsewhere(&self, home: usize, name: &FieldName, code: ErrorCode) -> Result<Option<ColumnRef>, Problem> {
         let mut found = (0..self.size()).filter(|source| *source != home).filter_map(|source| {
             let column = self.table(source).find(name)?;

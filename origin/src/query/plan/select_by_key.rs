@@ -1,5 +1,5 @@
-//! A read of one record by a unique integer key. Reads that differ only in the key can share a statement;
-//! `database::coalesce` decides whether they do.
+//! A read of one record by a unique integer key. `database::coalesce` decides whether reads that differ only in the key
+//! share a statement.
 
 use super::Predicate;
 use super::access::TableAccess;
@@ -17,16 +17,12 @@ pub struct SelectByKey {
     format: Format,
 }
 
-/// The table, the columns and the condition of the caller's role of a read by key. Reads of equal shape can share a
-/// statement.
 #[derive(Debug)]
 pub struct KeyShape {
     access: TableAccess,
     key_column: usize,
-    /// The indexes of the columns to read; `None` for all visible columns.
     columns: Option<Box<[usize]>>,
-    /// The condition of the caller's role; `None` without one. Shapes compare its address, which is the same only for
-    /// reads of the same caller.
+    /// Shapes compare the address, which is the same only for reads of the same caller.
     rule: Option<Arc<Predicate>>,
 }
 
@@ -71,7 +67,7 @@ impl SelectByKey {
         &self.shape
     }
 
-    /// Returns the key's value. It is never negative, so the value is the same for a signed and an unsigned column.
+    /// Never negative, so the same for a signed and an unsigned column.
     pub fn key(&self) -> i64 {
         self.key
     }
@@ -98,7 +94,6 @@ impl KeyShape {
         self.key_column
     }
 
-    /// Returns the indexes of the columns to read; `None` for all visible columns.
     pub fn columns(&self) -> Option<&[usize]> {
         self.columns.as_deref()
     }
@@ -107,7 +102,7 @@ impl KeyShape {
         self.rule.as_deref()
     }
 
-    /// Returns the index of the key in a row of a shared statement: after the columns to read, if it is not among them.
+    /// After the columns to read, if the key is not among them.
     pub fn key_cell(&self) -> usize {
         match &self.columns {
             None => self.key_column,

@@ -18,7 +18,6 @@ use shared::operation::RecordOperation;
 use shared::operation::write::{self, Import};
 use shared::policy::{Action, role_forbids};
 
-/// The values of one row; `None` stands for the column's default.
 type Row = Vec<Option<Operand>>;
 
 pub(super) fn insert<'a>(
@@ -100,8 +99,7 @@ pub(super) fn insert<'a>(
     ))
 }
 
-/// Returns the conditions of the caller's role on the new records, and on existing records that a conflict would
-/// change; `None` if the role has no such condition.
+/// For new records, and for existing records that a conflict would change.
 fn insert_check(
     on_conflict: OnConflict,
     given: &[usize],
@@ -130,14 +128,12 @@ fn insert_check(
     }
 }
 
-/// Returns whether a column is part of the primary key or of `{id}`. An upsert does not change these columns of an
-/// existing record.
+/// An upsert does not change these columns of an existing record.
 pub(in crate::query) fn is_key(at: usize, table: &Table) -> bool {
     table.column(at).primary || table.key().contains(&at)
 }
 
-/// Fails with `method_not_allowed` if the table is a read-only view. The `Allow` header then has only GET, HEAD and
-/// OPTIONS.
+/// The `Allow` header of the error has only GET, HEAD and OPTIONS.
 fn writable(table: &Table) -> Result<(), Problem> {
     if !table.traits().read_only {
         return Ok(());
@@ -148,8 +144,7 @@ fn writable(table: &Table) -> Result<(), Problem> {
         .with_allow("GET, HEAD, OPTIONS"))
 }
 
-/// Returns the error for an idempotency key on a table without transactions, where a record could be stored without its
-/// receipt and so be inserted again.
+/// A record could be stored without its receipt, and so be inserted again.
 fn no_transactions(table: &Table) -> Problem {
     let why = without_transactions(table);
     Problem::new(
@@ -159,8 +154,7 @@ fn no_transactions(table: &Table) -> Problem {
     .with_hint("Leave it out, or insert into a table whose engine is InnoDB.")
 }
 
-/// Resolves the option onConflict. Fails with `invalid_query_option` for a view, a table without a unique key, and a
-/// table in which [`anchor`] finds no column, unless conflicts are refused.
+/// Fails for a view, a table without a unique key, and a table without an [`anchor`], unless conflicts are refused.
 fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, Problem> {
     let traits = table.traits();
     let unfit = |what: &str| {
@@ -188,15 +182,14 @@ fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, P
     })
 }
 
-/// Returns the index of a column that ON DUPLICATE KEY UPDATE may set to itself, preferably one of the key, which
-/// MariaDB has read already; `None` if the key's columns, and all columns that the caller may read, are generated.
+/// ON DUPLICATE KEY UPDATE sets the column to itself. MariaDB has read a key column already.
 fn anchor(table: &Table) -> Option<usize> {
     let mut candidates = table.key().iter().copied().chain(table.all_columns());
     candidates.find(|at| !table.column(*at).generated)
 }
 
-/// Returns whether MariaDB reports a new record's key as the last insert id: the key is one AUTO_INCREMENT column that
-/// the insert does not set, and no trigger can change it.
+/// MariaDB reports the key as the last insert id: the key is one AUTO_INCREMENT column that the insert does not set,
+/// and no trigger can change it.
 fn is_counted(table: &Table, columns: &[usize]) -> bool {
     match table.key() {
         [at] => {
@@ -207,7 +200,6 @@ fn is_counted(table: &Table, columns: &[usize]) -> bool {
     }
 }
 
-/// Resolves the fields of an insert to column indexes, and each row to one value per column.
 fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Result<(Vec<usize>, Vec<Row>), Problem> {
     let given = insert.rows.as_slice();
     let is_list = matches!(insert.rows, write::Rows::Batch(_));
@@ -314,8 +306,7 @@ pub(super) fn update<'p>(
     Ok(Plan::Update(Update { changes, filter, check, limit: limit(most) }, steps))
 }
 
-/// Returns the LIMIT of an update or delete: one more than the maximum, so that a greater count shows that there are too
-/// many records.
+/// One more than the maximum, so that a greater count shows that there are too many records.
 fn limit(most: Option<MaxAffected>) -> Option<u64> {
     most.map(|most| most.records.saturating_add(1))
 }
@@ -342,7 +333,6 @@ fn target(target: &write::Target, scope: &Scope<'_>, action: Action) -> Result<P
     }
 }
 
-/// Returns whether the caller may give a field of the table a value in this insert or update.
 pub fn may_set(field: &str, operation: &RecordOperation, access: &TableAccess) -> bool {
     let rules = match operation {
         RecordOperation::Insert(_) => access.inserting(),

@@ -1,14 +1,12 @@
-//! The claims of a caller's key or token, and the values and conditions of roles in which `{"claim": "name"}` stands
-//! for a claim.
+//! The claims of a caller's key or token, and the role's values and conditions with `{"claim": "name"}` in them.
 
 use serde_json::Value as Json;
 use shared::json::{self, Value};
 use shared::limits::LIST_MAX_VALUES;
 use std::collections::BTreeMap;
 
-/// The claims of a key or token that rules may refer to, as JSON texts. A claim counts as missing if it is null (which
-/// would be compared with IS NULL), an object, a text with a space at its end, or a list with one of these or a list as
-/// an item.
+/// JSON texts. A claim counts as missing if it is null (which would be compared with IS NULL), an object, a text with a
+/// space at its end, or a list with one of these or a list as an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims(BTreeMap<String, String>);
 
@@ -16,8 +14,7 @@ impl Claims {
     pub fn new(claims: &BTreeMap<String, Json>) -> Self {
         let is_scalar = |value: &Json| match value {
             Json::Null | Json::Object(_) | Json::Array(_) => false,
-            // Under most collations, MariaDB ignores spaces at the ends of texts, so the claim would match other texts
-            // too.
+            // MariaDB ignores spaces at the ends of texts under most collations: the claim would match other texts too.
             Json::String(text) => !text.ends_with(' '),
             Json::Bool(_) | Json::Number(_) => true,
         };
@@ -28,12 +25,11 @@ impl Claims {
         Self(usable.map(|(name, value)| (name.clone(), value.to_string())).collect())
     }
 
-    /// Returns the claim as JSON; `None` if it is missing.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Returns the text of the claim, a string or a number; `None` if it is missing, empty or of another type.
+    /// Of a string or a number; `None` if the claim is empty or of another type.
     pub fn text(&self, name: &str) -> Option<String> {
         match serde_json::from_str(self.get(name)?).ok()? {
             Json::String(text) if !text.is_empty() => Some(text),
@@ -42,9 +38,8 @@ impl Claims {
         }
     }
 
-    /// Returns a path in which each `{name}` is replaced by the claim `name`. `None` if a `{` has no `}`, or if a claim
-    /// is missing, is neither a string nor a number, or would change the path's folders: an empty text, `.`, `..`, or
-    /// one with a `/`.
+    /// Replaces each `{name}` by a claim. `None` if a claim is missing or would change the path's folders: an empty
+    /// text, `.`, `..`, or one with a `/`.
     pub fn fill_path(&self, path: &str) -> Option<String> {
         let mut filled = String::with_capacity(path.len());
         let mut rest = path;
@@ -70,7 +65,6 @@ pub struct Template {
 }
 
 impl Template {
-    /// Creates a template from a JSON value, and finds the claims in it.
     pub fn new(value: &Value) -> Result<Self, String> {
         let mut claims = Vec::new();
         let mut found = |name: &str| {
@@ -87,18 +81,16 @@ impl Template {
         &self.claims
     }
 
-    /// Returns the JSON text, with its claims not filled in.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Returns the value with the caller's claims; `None` if a claim is missing.
+    /// `None` if a claim is missing.
     pub fn fill(&self, claims: &Claims) -> Option<Value> {
         self.fill_with(|name| claims.get(name).map(str::to_owned))
     }
 
-    /// Returns the value with each claim replaced by the JSON text that `claim` returns for its name; `None` if `claim`
-    /// returns `None`, or text that is not JSON.
+    /// `None` if `claim` returns `None`, or text that is not JSON.
     pub fn fill_with(&self, mut claim: impl FnMut(&str) -> Option<String>) -> Option<Value> {
         let value = json::value(&self.text).ok()?;
         let text = fill(&value, &mut claim).ok()?;
@@ -106,7 +98,7 @@ impl Template {
     }
 }
 
-/// Returns the JSON text of a value with its claims filled in. The error is a message, or `None` for a missing claim.
+/// The error is a message, or `None` for a missing claim.
 fn fill(value: &Value, claim: &mut dyn FnMut(&str) -> Option<String>) -> Result<String, Option<String>> {
     let unreadable = |error: serde_json::Error| Some(format!("it can't be read: {error}"));
     match value {

@@ -12,7 +12,7 @@ use shared::rate::RateLimit;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Maximum folders in a role's rule for reading files. A list of files has two conditions for each.
+/// A list of files has two conditions for each folder.
 const MEDIA_FOLDERS_MAX_COUNT: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +74,7 @@ fn tables(value: &Value) -> Result<Vec<(Pattern, TableRule)>, RoleFault> {
     Ok(tables)
 }
 
-/// Parses `shop.orders`, `shop.*`, `*` or `*.*`. The database ends at the first dot.
+/// The database ends at the first dot.
 fn pattern(place: &str, name: &str) -> Result<Pattern, RoleFault> {
     if matches!(name, "*" | "*.*") {
         return Ok(Pattern::All);
@@ -128,8 +128,7 @@ struct Parts {
     rows: Option<Template>,
 }
 
-/// Parses the rule of one action: an object with some of the keys `parts`; true to allow everything; or false to allow
-/// nothing, for which it returns `None`.
+/// An object with some of the keys `parts`; true to allow everything; or false (`None`).
 fn allowed(place: &str, value: &Value, parts: &[&str]) -> Result<Option<Parts>, RoleFault> {
     match value {
         Value::Bool(true) => return Ok(Some(Parts::default())),
@@ -183,8 +182,7 @@ fn set(place: &str, value: &Value) -> Result<Vec<(FieldName, Template)>, RoleFau
     members.collect()
 }
 
-/// Returns the template of a condition in the language of the option `query`; `None` if the condition is empty. The
-/// claims' values are not known yet, so the condition is checked with a fixed string in place of each `{"claim": …}`.
+/// `None` if the condition is empty. Checked with a fixed string for each claim, since the values are not known yet.
 fn rows(place: &str, value: &Value) -> Result<Option<Template>, RoleFault> {
     let template = template(place, value)?;
     let Some(example) = template.fill_with(|_| Some("\"claim\"".to_owned())) else {
@@ -216,7 +214,7 @@ fn media(value: &Value) -> Result<MediaRule, RoleFault> {
     Ok(rule)
 }
 
-/// Parses `true`, `false`, `"own"`, `{"folder": "a/{claim}"}`, or a list of the last two.
+/// `true`, `false`, `"own"`, `{"folder": "a/{claim}"}`, or a list of the last two.
 fn media_reading(value: &Value) -> Result<MediaReading, RoleFault> {
     const PLACE: &str = "media.read";
     let parts = match value {

@@ -29,13 +29,11 @@ impl Builder {
         }
     }
 
-    /// Appends constant SQL text; `'static` keeps out text from a request.
     pub(super) fn syntax(&mut self, words: &'static str) -> &mut Self {
         self.text.push_str(words);
         self
     }
 
-    /// Appends a name in backticks, with each backtick in the name doubled.
     pub(super) fn ident(&mut self, name: &str) -> &mut Self {
         self.text.push('`');
         if name.contains('`') {
@@ -55,7 +53,6 @@ impl Builder {
         self.ident(table.column(at).name.as_str())
     }
 
-    /// Appends a column, as [`Builder::qualified`] does, or its name alone if [`Scope::is_single`].
     pub(super) fn column_ref(&mut self, scope: &Scope<'_>, column: ColumnRef) -> &mut Self {
         match scope.is_single() {
             true => self.ident(scope.column(column).name.as_str()),
@@ -79,7 +76,7 @@ impl Builder {
         })
     }
 
-    /// Appends a table's visible columns, separated by commas; the text is cached per table.
+    /// The text is cached per table.
     pub(super) fn all_columns(&mut self, table: &Table) -> &mut Self {
         let list = table.list(|| {
             let all: Vec<usize> = (0..table.visible_columns().len()).collect();
@@ -91,12 +88,10 @@ impl Builder {
         self
     }
 
-    /// Appends parts, each written by `write`, separated by commas.
     pub(super) fn list<T>(&mut self, parts: impl IntoIterator<Item = T>, write: impl FnMut(&mut Self, T)) -> &mut Self {
         self.joined(", ", parts, write)
     }
 
-    /// Appends parts, each written by `write`, separated by `words`.
     pub(super) fn joined<T>(
         &mut self,
         words: &'static str,
@@ -117,8 +112,7 @@ impl Builder {
         self.syntax("?")
     }
 
-    /// Appends a `?` with the SQL conversion of its [`Form`], and binds the value to it. [`Form::Unicode`] converts the
-    /// column instead, which the caller appends.
+    /// [`Form::Unicode`] converts the column, which the caller appends.
     pub(super) fn operand(&mut self, operand: Operand) -> &mut Self {
         match operand.form {
             Form::Plain | Form::Unicode(_) => self.param(operand.param),
@@ -136,9 +130,8 @@ impl Builder {
         self.params.push(param);
     }
 
-    /// Appends a comment with the default schema's name, so that equal statements for different schemas have different
-    /// texts. Prepared statements are cached by text, and keep referring to the schema in which they were prepared. The
-    /// name is in hexadecimal, so that it can't end the comment.
+    /// Prepared statements are cached by text, and keep referring to the schema in which they were prepared: the
+    /// comment makes the texts differ. The name is in hexadecimal, so that it can't end the comment.
     pub(super) fn mark(&mut self, name: &str) {
         self.syntax("/*");
         for byte in name.bytes() {
@@ -149,9 +142,8 @@ impl Builder {
         self.syntax("*/ ");
     }
 
-    /// Appends a user's own statement, with a space after each character that the driver would misread: the driver
-    /// takes `:name` for a named parameter, and misses strings and comments directly after a `-` or `/`. MariaDB
-    /// ignores the space.
+    /// Appends a space after each character that the driver would misread: the driver takes `:name` for a named
+    /// parameter, and misses strings and comments directly after a `-` or `/`. MariaDB ignores the space.
     pub(super) fn verbatim(&mut self, text: &str) {
         let mut rest = text;
         for token in Tokens::new(text) {
@@ -165,7 +157,6 @@ impl Builder {
         self.text.push_str(rest);
     }
 
-    /// Sets how the statement reports rows that it skips because their key exists.
     pub(super) fn duplicates(&mut self, duplicates: DuplicateReport) {
         self.duplicates = duplicates;
     }

@@ -22,7 +22,6 @@ pub enum ColumnType {
     LongText,
 }
 
-/// The length of a `VARCHAR` column.
 pub const VARCHAR_CHARS: usize = 255;
 
 impl Display for ColumnType {
@@ -50,8 +49,7 @@ impl Display for ColumnType {
     }
 }
 
-/// Renders the CREATE TABLE of an InnoDB table. The key `id`, if there is one, is AUTO_INCREMENT: MariaDB numbers rows
-/// that give no `id`.
+/// The key `id` is AUTO_INCREMENT: MariaDB numbers rows that give no `id`.
 pub fn create_table(table: &TableName, columns: &[(FieldName, ColumnType)], key: NewKey) -> String {
     let mut lines = Vec::new();
     if key == NewKey::Added {
@@ -77,8 +75,7 @@ pub enum NewKey {
     Column,
     /// A column `id` that the file doesn't have.
     Added,
-    /// No primary key: the file's column `id` has a value that is not a whole number or is empty in some rows, or the
-    /// file has no rows.
+    /// The file's column `id` has a value that is empty or not a whole number, or the file has no rows.
     None,
 }
 

@@ -1,17 +1,17 @@
-//! Removes the definer from a CREATE statement, so that MariaDB takes the account that runs the statement. MariaDB
+//! Removes the definer from a CREATE statement, so that MariaDB takes the account that runs the statement: MariaDB
 //! refuses other definers from accounts without the privilege SET USER.
 
 use std::ops::Range;
 
-/// The words after which a CREATE statement has no definer any more: the kind of the object that it creates.
+/// The definer stands before these words.
 const KINDS: [&[u8]; 9] =
     [b"PROCEDURE", b"FUNCTION", b"TRIGGER", b"EVENT", b"VIEW", b"PACKAGE", b"TABLE", b"SEQUENCE", b"DATABASE"];
 
-/// Maximum words and signs that are read before the definer. MariaDB's grammar needs about ten.
+/// MariaDB's grammar needs about ten.
 const READ_MAX_COUNT: usize = 30;
 
-/// Overwrites the definer of a CREATE statement with spaces, also in an executable comment, so that the statement's
-/// lines stay as they are. Returns the definer's user without quotes; `None` if the statement has no definer.
+/// Overwrites the definer with spaces, also in an executable comment, so that the statement's lines stay as they are.
+/// Returns its user.
 pub fn blank_definer(statement: &mut [u8]) -> Option<String> {
     let (user, range) = find(statement)?;
     statement[range].fill(b' ');
@@ -77,7 +77,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an unquoted word; `None` if none follows.
     pub(super) fn word(&mut self) -> Option<&'a [u8]> {
         self.skip_blank();
         let rest = self.rest();
@@ -96,7 +95,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Reads a name, which may be in quotes of any kind, doubled inside.
+    /// Quotes of any kind, doubled inside.
     pub(super) fn name(&mut self) -> Option<String> {
         self.skip_blank();
         let quote = *self.rest().first()?;

@@ -1,11 +1,6 @@
-//! Finds the databases that a caller's own statement would drop, as far as its text shows.
-//!
-//! MariaDB has one privilege for dropping tables and databases, so grants can't protect an adopted database (one that
-//! existed before it was given to the project) whose tables may be dropped. This module looks for `DROP DATABASE` and
-//! `CREATE OR REPLACE DATABASE` (or `SCHEMA`) in the statement and in the body of a routine or event that it creates.
-//! Text that the statement prepares must be one parameter, or one literal without a backslash, and have neither these
-//! words nor words that prepare another statement. Stored code that a statement calls can't be seen
-//! (`docs/existing-database.md`).
+//! Finds the databases that a caller's own statement would drop. MariaDB has one privilege for dropping tables and
+//! databases, so grants can't protect an adopted database whose tables may be dropped. Text that the statement prepares
+//! must be one parameter or literal. Stored code that it calls can't be seen (`docs/existing-database.md`).
 
 use std::collections::BTreeSet;
 
@@ -17,17 +12,15 @@ use super::tokens::{Token, Tokens};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     names: BTreeSet<String>,
-    /// Whether the statement may drop a database that is not in `names`.
+    /// May drop a database that is not in `names`.
     unnamed: bool,
 }
 
 impl Dropped {
-    /// Returns whether the statement may drop this database. Ignores case, since some servers do.
     pub fn may_be(&self, database: &DatabaseName) -> bool {
         self.unnamed || self.names(database)
     }
 
-    /// Returns whether the statement's text names this database as one to drop.
     pub fn names(&self, database: &DatabaseName) -> bool {
         self.names.contains(&folded(database.as_str()))
     }
@@ -37,8 +30,6 @@ impl Dropped {
     }
 }
 
-/// Returns the databases that a statement may drop; `None` if neither its text nor its parameters show that it may drop
-/// any.
 pub fn databases(text: &str, params: &[Value]) -> Option<Dropped> {
     let tokens: Vec<Token<'_>> = Tokens::new(text).collect();
     let mut dropped = named(&tokens);
@@ -78,16 +69,15 @@ fn named(tokens: &[Token<'_>]) -> Dropped {
     dropped
 }
 
-/// The source of a statement's text in `EXECUTE IMMEDIATE` or `PREPARE … FROM`.
+/// Of `EXECUTE IMMEDIATE` or `PREPARE … FROM`.
 enum Prepared<'a> {
-    /// One string literal, without its quotes.
+    /// Without its quotes.
     Literal(&'a str),
     Parameter,
-    /// Anything else, such as a variable or an expression, which may hold any statement.
+    /// Such as a variable, which may hold any statement.
     Unseen,
 }
 
-/// Returns what is prepared by the words that begin at this index; `None` if they prepare nothing.
 fn prepared<'a>(tokens: &[Token<'a>], index: usize) -> Option<Prepared<'a>> {
     let at = |index: usize| tokens.get(index).copied();
     let from = if is_word(at(index), &["EXECUTE"]) && is_word(at(index + 1), &["IMMEDIATE"]) {
@@ -106,8 +96,7 @@ fn prepared<'a>(tokens: &[Token<'a>], index: usize) -> Option<Prepared<'a>> {
     })
 }
 
-/// Returns whether a text has, in any place, the words that drop a database or prepare a statement. Finds them in
-/// strings and comments too, because strings and comments begin elsewhere in another SQL mode or version.
+/// Also in strings and comments, because these begin elsewhere in another SQL mode or version.
 fn has_words(text: &str) -> bool {
     let has = |wanted: &[&str]| {
         text.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '_' | '$'))
