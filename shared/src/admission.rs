@@ -10,14 +10,8 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use std::borrow::Borrow;
 
-/// Checks the route, calls `authenticate`, then checks the rest of the head, the key's access and the body's type.
-/// `authenticate` gets the request's action, or `None` if the head is invalid, and may refuse a caller whose key is
-/// valid.
-///
-/// # Errors
-/// `route_not_found`, `method_not_allowed` or `uri_too_long`, without calling `authenticate`; otherwise the error of
-/// `authenticate`; otherwise another error of [`parse_head`], `full_access_required`, `role_forbids` or
-/// `unsupported_media_type`.
+/// `authenticate` gets the request's action, or `None` if the head is invalid. It is not called for `route_not_found`,
+/// `method_not_allowed` and `uri_too_long`; all other errors come after it.
 pub async fn admit<P: Borrow<Principal>>(
     head: &RequestHead<'_>,
     authenticate: impl AsyncFnOnce(Option<Action>) -> Result<P, Problem>,
@@ -29,17 +23,13 @@ pub async fn admit<P: Borrow<Principal>>(
     Ok((principal, pending))
 }
 
-/// Returns the action of a request without authenticating its caller, for requests that only the origin can
-/// authenticate; `None` if the head has another fault than the errors below, which only an authenticated caller may
-/// see.
-///
-/// # Errors
-/// `route_not_found`, `method_not_allowed` or `uri_too_long`, like [`admit`] before it authenticates.
+/// Without authentication, for requests that only the origin can authenticate. Fails as [`admit`] does before it
+/// authenticates; `None` for other faults, which only an authenticated caller may see.
 pub fn unadmitted_action(head: &RequestHead<'_>) -> Result<Option<Action>, Problem> {
     Ok(parse(head)?.ok().map(|pending| pending.action()))
 }
 
-/// Parses the head. The outer error may be shown to any caller, the inner error only to an authenticated caller.
+/// The outer error may be shown to any caller, the inner error only to an authenticated caller.
 fn parse(head: &RequestHead<'_>) -> Result<Result<Pending, Problem>, Problem> {
     match parse_head(head) {
         Err(problem) if is_public(problem.code()) => Err(problem),
@@ -47,9 +37,6 @@ fn parse(head: &RequestHead<'_>) -> Result<Result<Pending, Problem>, Problem> {
     }
 }
 
-/// Checks the `Content-Length` of a body of JSON, CSV or NDJSON before the body is read.
-///
-/// # Errors
 /// `body_too_large` for more than [`JSON_BODY_MAX_BYTES`].
 pub fn check_body_length(bytes: u64) -> Result<(), Problem> {
     match usize::try_from(bytes) {
@@ -63,7 +50,7 @@ pub fn body_too_large(most: usize) -> Problem {
         .with_hint("Send the records in several requests.")
 }
 
-/// Returns whether an error may be shown to callers without an API key.
+/// Callers without an API key may see these.
 const fn is_public(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RouteNotFound | ErrorCode::MethodNotAllowed | ErrorCode::UriTooLong)
 }

@@ -23,9 +23,9 @@ pub struct Conditions<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Send,
-    /// Respond with 304: the client's copy is current.
+    /// 304
     NotModified,
-    /// Respond with 412: the file does not satisfy `If-Match` or `If-Unmodified-Since`.
+    /// 412: `If-Match` or `If-Unmodified-Since` does not hold.
     Failed,
 }
 
@@ -49,9 +49,7 @@ impl Conditions<'_> {
         if has_it { Verdict::NotModified } else { Verdict::Send }
     }
 
-    /// Returns whether `Range` applies to the file with these validators, as `If-Range` demands; true without
-    /// `If-Range`. A date must equal `modified`: clients may only send a date that is a strong validator (section
-    /// 8.8.2.2).
+    /// A date must equal `modified`: clients may only send a date that is a strong validator (section 8.8.2.2).
     pub fn range_holds(&self, validators: &Validators<'_>) -> bool {
         match self.if_range.as_deref().map(str::trim) {
             None => true,
@@ -66,21 +64,18 @@ pub fn failed() -> Problem {
     Problem::new(ErrorCode::PreconditionFailed, "The file is not the one that the condition names.")
 }
 
-/// Parses an HTTP date, in any of its three forms; `None` if malformed.
 fn read(date: &str) -> Option<HttpDate> {
     date.trim().parse().ok()
 }
 
-/// Returns whether the value of `If-None-Match` is `*` or lists the entity tag `tag`. Weak and strong tags compare as
-/// equal (RFC 9110, section 13.1.2). Parsing stops at the first malformed tag. For records, `If-Match` is compared in
-/// this way too.
+/// Weak and strong tags compare as equal (RFC 9110, section 13.1.2). Parsing stops at the first malformed tag. For
+/// records, `If-Match` is compared in this way too.
 pub fn names(if_none_match: &str, tag: &str) -> bool {
     let tag = tag.strip_prefix("W/").unwrap_or(tag);
     if_none_match.trim() == "*" || tags(if_none_match).any(|(listed, _)| listed == tag)
 }
 
-/// Returns whether an `If-Match` or `If-Range` value is `*` or lists `tag` as a strong entity tag. Weak tags never
-/// match, since different bytes may have the same weak tag.
+/// Weak tags never match, since different bytes may have the same weak tag.
 pub fn names_strongly(if_match: &str, tag: &str) -> bool {
     if_match.trim() == "*" || tags(if_match).any(|(listed, strength)| listed == tag && strength == Strength::Strong)
 }
@@ -91,7 +86,7 @@ enum Strength {
     Strong,
 }
 
-/// Returns the entity tags of a comma-separated list, with quotes but without `W/`, up to the first malformed one.
+/// With quotes but without `W/`, up to the first malformed tag.
 fn tags(list: &str) -> impl Iterator<Item = (&str, Strength)> {
     let mut rest = list;
     std::iter::from_fn(move || {

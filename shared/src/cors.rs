@@ -1,23 +1,22 @@
-//! CORS: which web pages may call the API, and the headers that tell this to browsers. Any page may call by default,
-//! since API keys are bearer tokens and cookies are not read; but the edge refuses full-access keys of other sites'
-//! pages by default.
+//! CORS: which web pages may call the API. Any page may call by default, since API keys are bearer tokens and cookies
+//! are not read; but the edge refuses full-access keys of other sites' pages by default.
 
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::operation::route;
 use std::fmt;
 
-/// Seconds for which browsers may cache a preflight response: a day.
+/// A day.
 const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 
-/// The value of `Access-Control-Allow-Headers`. It names `Authorization`, because `*` does not include that header.
+/// Names `Authorization`, because `*` does not include that header.
 const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
                                If-Range, If-Unmodified-Since, Prefer, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
                                Upload-Offset, X-HTTP-Method-Override, X-Request-Id, X-Selkie-After, traceparent, tracestate, *";
 
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// Response headers that web pages may read, in addition to those that CORS always allows.
+/// In addition to those that CORS always allows.
 const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
                                Idempotency-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, \
                                Selkie-Media-Id, Selkie-Media-Thumbnail-Url, Selkie-Media-Url, Server-Timing, \
@@ -28,11 +27,10 @@ const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, C
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorsOrigins {
-    /// The allowed origins; empty if any origin is allowed.
+    /// Empty if any origin is allowed.
     listed: Vec<Box<str>>,
 }
 
-/// Formats the origins in the form that [`CorsOrigins::parse`] accepts.
 impl fmt::Display for CorsOrigins {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.listed.is_empty() {
@@ -47,10 +45,7 @@ impl CorsOrigins {
         Self { listed: Vec::new() }
     }
 
-    /// Parses the setting: `*`, or a comma-separated list such as `https://a.example, http://localhost:3000`.
-    ///
-    /// # Errors
-    /// `invalid_value` if an entry is not an origin; the message names the entry.
+    /// Parses `*` or a comma-separated list. `invalid_value` if an entry is not an origin.
     pub fn parse(setting: &str) -> Result<Self, Problem> {
         if setting.trim() == "*" {
             return Ok(Self::any());
@@ -59,8 +54,7 @@ impl CorsOrigins {
         Ok(Self { listed })
     }
 
-    /// Returns the CORS headers of the response to a request whose `Origin` header is `origin`: the headers that allow
-    /// access only if the origin is allowed, and `Vary: Origin` unless every origin is allowed.
+    /// `origin` is the request's header `Origin`.
     pub fn answer_headers<'a>(
         &self,
         origin: Option<&'a str>,
@@ -72,7 +66,7 @@ impl CorsOrigins {
         };
         let allow = allowed.map(|value| ("access-control-allow-origin", value));
         let expose = allowed.map(|_| ("access-control-expose-headers", EXPOSED_HEADERS));
-        // The response depends on the `Origin` header, so caches must distinguish responses by this header.
+        // Caches must distinguish responses by the `Origin` header.
         let vary = (!any).then_some(("vary", "Origin"));
         [allow, expose, vary].into_iter().flatten()
     }
@@ -81,11 +75,8 @@ impl CorsOrigins {
         self.listed.iter().any(|listed| **listed == *origin)
     }
 
-    /// Checks that a web page that sends an MCP request has an allowed origin, as the MCP specification demands
-    /// (transports, security warning). Requests without `Origin` come from no web page and pass.
-    ///
-    /// # Errors
-    /// `permission_denied` if the path is MCP's and `origin`, the header `Origin`, is not allowed.
+    /// The MCP specification demands this (transports, security warning). Requests without `Origin` come from no web
+    /// page. Fails with `permission_denied`.
     pub fn check_page(&self, path: &str, origin: Option<&str>) -> Result<(), Problem> {
         match origin.filter(|_| path == route::MCP && !self.listed.is_empty()) {
             Some(origin) if !origin.is_empty() && !self.has(origin) => Err(Problem::new(
@@ -97,7 +88,7 @@ impl CorsOrigins {
         }
     }
 
-    /// Returns the headers that only preflight responses (204, no body) have.
+    /// Only for preflight responses (204, no body).
     pub fn preflight_headers(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
         [
             ("access-control-allow-methods", ALLOWED_METHODS),
@@ -108,16 +99,14 @@ impl CorsOrigins {
     }
 }
 
-/// Returns whether a request is a CORS preflight, which needs no API key. Any other `OPTIONS` request is an API
-/// request, for example for a table's metadata. An empty `Origin` counts as missing, because some HTTP parsers drop
-/// empty headers.
+/// A preflight needs no API key; any other `OPTIONS` request is an API request. An empty `Origin` counts as missing,
+/// because some HTTP parsers drop empty headers.
 pub fn is_preflight(method: &str, origin: Option<&str>, access_control_request_method: Option<&str>) -> bool {
     let has_origin = origin.is_some_and(|origin| !origin.is_empty());
     method == "OPTIONS" && has_origin && access_control_request_method.is_some()
 }
 
-/// Parses an origin as browsers send it: `http://` or `https://`, a host in lower case, and perhaps a port, without a
-/// path. Fails with `invalid_value`.
+/// As browsers send it: `http://` or `https://`, a host in lower case, and perhaps a port.
 fn parse_origin(entry: &str) -> Result<Box<str>, Problem> {
     let host = entry.strip_prefix("https://").or_else(|| entry.strip_prefix("http://"));
     let well_formed = host.is_some_and(|host| {

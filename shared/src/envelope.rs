@@ -14,24 +14,21 @@ const PREFIX: &[u8] = b"{\"success\":true,\"payload\":";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     Rows,
-    /// `"payload":{…}`; exactly one row must be written.
+    /// Exactly one row must be written.
     Row,
-    /// `"payload":[[{…}],[{…}]]`: several result sets. A single set is written like [`Shape::Rows`], unless
-    /// [`Encoder::take`] was called before the end.
+    /// A single set is written like [`Shape::Rows`], unless [`Encoder::take`] was called before the end.
     Sets,
 }
 
-/// Members of the envelope after `payload`. Left out in formats without an envelope: see [`Format::has_trailer`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailer {
-    /// The member `count`: the number of records on all pages. Left out if `None`.
+    /// Records on all pages.
     pub count: Option<u64>,
-    /// The member `limited`: the response has fewer records than requested, because of the maximum in the role
-    /// (`maxRows`) or in the setting `max_rows`. Left out if false.
+    /// Fewer records than requested, because of the role's `maxRows` or the setting `max_rows`.
     pub limited: bool,
-    /// The member `next`: the cursor of the next page. Left out if `None`.
+    /// The cursor of the next page.
     pub next: Option<String>,
-    /// The member `more`: further records follow, but there is no cursor of the next page. Left out if false.
+    /// Further records follow, but there is no cursor of the next page.
     pub more: bool,
 }
 
@@ -46,7 +43,6 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Creates an encoder for the JSON envelope, with a buffer of `capacity` bytes.
     pub fn begin(shape: Shape, capacity: usize) -> Self {
         let mut out = Vec::with_capacity(capacity);
         out.extend_from_slice(PREFIX);
@@ -56,8 +52,7 @@ impl Encoder {
         Self::with(out, Format::Envelope, shape)
     }
 
-    /// Creates an encoder for any format, with a buffer of `capacity` bytes. CSV begins with a header row made of
-    /// `keys`; formats without an envelope ignore `shape`.
+    /// CSV begins with a header row of `keys`; formats without an envelope ignore `shape`.
     pub fn begin_as(format: Format, shape: Shape, keys: &ColumnLabels, capacity: usize) -> Self {
         if format == Format::Envelope {
             return Self::begin(shape, capacity);
@@ -87,9 +82,8 @@ impl Encoder {
         self.rows_in_set = 0;
     }
 
-    /// Writes one row. Calls `write` with the index of each cell, to append the cell's text in the response's format
-    /// (nothing for a NULL in CSV). In JSON and NDJSON, a nested object is written as `null`, without calling `write`
-    /// for its cells, if `is_null` returns true for the object's cell index `presence`.
+    /// `write` appends the text of the cell at an index (nothing for a NULL in CSV). In JSON, a nested object is `null`
+    /// if `is_null` is true for the cell `presence`.
     #[inline]
     pub fn row(
         &mut self,
@@ -114,7 +108,6 @@ impl Encoder {
         self.rows_in_set += 1;
     }
 
-    /// Returns the number of encoded bytes that [`Encoder::take`] has not returned yet.
     pub fn len(&self) -> usize {
         self.out.len()
     }
@@ -127,7 +120,6 @@ impl Encoder {
         self.rows
     }
 
-    /// Returns the bytes encoded so far, and continues in a new buffer of the same capacity.
     pub fn take(&mut self) -> Vec<u8> {
         let room = self.out.capacity();
         std::mem::replace(&mut self.out, Vec::with_capacity(room))
@@ -137,14 +129,12 @@ impl Encoder {
         self.sets
     }
 
-    /// Ends the response's body and returns its remaining bytes. [`Shape::Sets`] with a single set becomes
-    /// [`Shape::Rows`], unless [`Encoder::take`] has already returned the beginning.
+    /// A single set becomes [`Shape::Rows`], unless [`Encoder::take`] has already returned the beginning.
     pub fn finish(self) -> Vec<u8> {
         self.finish_with(&Trailer::default())
     }
 
-    /// Ends the response's body as [`Encoder::finish`] does, with `trailer` after the payload unless the format has
-    /// none.
+    /// As [`Encoder::finish`], with `trailer` unless the format has none.
     pub fn finish_with(mut self, trailer: &Trailer) -> Vec<u8> {
         if !self.format.has_trailer() {
             return self.out;
@@ -182,7 +172,6 @@ fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
     out.push(b'}');
 }
 
-/// Appends one row to `out` as a JSON object. The other arguments are as in [`Encoder::row`].
 #[inline]
 pub fn write_object(
     out: &mut Vec<u8>,
@@ -224,12 +213,11 @@ fn write_line(out: &mut Vec<u8>, keys: &ColumnLabels, mut write: impl FnMut(usiz
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns `{"success":true,"payload":…}` with `payload`, which must be JSON.
+/// `payload` must be JSON.
 pub fn success(payload: &[u8]) -> Vec<u8> {
     success_with(payload, &Trailer::default())
 }
 
-/// Returns `{"success":true,"payload":…}` with `payload`, which must be JSON, and the members of `trailer`.
 pub fn success_with(payload: &[u8], trailer: &Trailer) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 32);
     out.extend_from_slice(PREFIX);

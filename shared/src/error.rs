@@ -1,5 +1,4 @@
-//! The errors that API callers see: [`ErrorCode`] is the stable list of codes, and a [`Problem`] is one occurrence of
-//! an error. Other modules convert their own errors to a `Problem`.
+//! The errors that API callers see: [`ErrorCode`] is the stable list of codes, a [`Problem`] one occurrence.
 
 mod details;
 
@@ -11,14 +10,12 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The response header by which an origin tells the edge what the origin can't reach, so that the edge tries another
-/// origin.
+/// Tells the edge what the origin can't reach, so that the edge tries another origin.
 pub const UNAVAILABLE_HEADER: &str = "x-selkie-unavailable";
 
-/// The response header with an error's code, also for clients and proxies that don't read the body.
+/// Also for clients and proxies that don't read the body.
 pub const CODE_HEADER: &str = "x-selkie-code";
 
-/// Value of [`UNAVAILABLE_HEADER`] if the origin can't reach MariaDB.
 pub const UNAVAILABLE_DATABASE: &str = "database";
 
 macro_rules! codes {
@@ -28,7 +25,6 @@ macro_rules! codes {
         pub enum ErrorCode { $($(#[$doc])* $variant,)* }
 
         impl ErrorCode {
-            /// All codes, ordered by status.
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)*];
 
             pub const fn as_str(self) -> &'static str {
@@ -39,7 +35,7 @@ macro_rules! codes {
                 match self { $(ErrorCode::$variant => $status,)* }
             }
 
-            /// Returns the default of `Retry-After` in seconds; `None` if clients should not repeat the same request.
+            /// `None` if clients should not repeat the same request.
             pub const fn retry_after_seconds(self) -> Option<u32> {
                 match self { $(ErrorCode::$variant => $retry,)* }
             }
@@ -138,12 +134,10 @@ codes! {
 }
 
 impl ErrorCode {
-    /// Returns the code with this name; `None` if there is no such code.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.as_str() == name)
     }
 
-    /// Returns whether clients may repeat the same request later, because it may then succeed.
     pub const fn retryable(self) -> bool {
         self.retry_after_seconds().is_some()
     }
@@ -155,7 +149,7 @@ impl Serialize for ErrorCode {
     }
 }
 
-/// An error response. The part that callers see contains no secret, file path or SQL that Selkie generated.
+/// What callers see has no secret, file path or SQL that Selkie generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     inner: Box<Inner>,
@@ -167,7 +161,7 @@ struct Inner {
     message: Cow<'static, str>,
     hint: Option<Cow<'static, str>>,
     details: Option<Details>,
-    /// Further faults of the same body.
+    /// Of the same body.
     others: Vec<Problem>,
     allow: Option<&'static str>,
     allowance: Option<Allowance>,
@@ -176,7 +170,7 @@ struct Inner {
 }
 
 impl Problem {
-    /// Creates a problem. `message` is one plain sentence that names the thing at fault.
+    /// `message` is one plain sentence that names the thing at fault.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             inner: Box::new(Inner {
@@ -193,12 +187,12 @@ impl Problem {
         }
     }
 
-    /// Returns an `internal` error (500). `message` is for the caller, `cause` for the log only.
+    /// `message` is for the caller, `cause` for the log only.
     pub fn internal(message: impl Into<Cow<'static, str>>, cause: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::Internal, message).with_cause(cause)
     }
 
-    /// Adds the cause, for the log only. It may name hosts and paths, but must contain no key and no value of a record.
+    /// For the log only. May name hosts and paths, but must contain no key and no value of a record.
     pub fn with_cause(mut self, cause: impl Into<Cow<'static, str>>) -> Self {
         self.inner.cause = Some(cause.into());
         self
@@ -209,15 +203,14 @@ impl Problem {
         self
     }
 
-    /// Removes the hint, which may name something that the caller must not know.
+    /// The hint may name something that the caller must not know.
     pub fn without_hint(mut self) -> Self {
         self.inner.hint = None;
         self
     }
 
-    /// Replaces MariaDB's own message by a message that depends only on the code, and removes the hint, the field and
-    /// the constraint: they may show names and values that the caller's role hides. Returns a problem unchanged that did
-    /// not come from MariaDB; keeps what is [`Problem::shown_to_roles`].
+    /// MariaDB's message, the hint, the field and the constraint may show what the caller's role hides. Keeps what is
+    /// [`Problem::shown_to_roles`].
     pub fn without_database_message(mut self) -> Self {
         match &mut self.inner.details {
             Some(details) if details.refusal.is_some() && details.shown != ShownToRoles::Everything => {
@@ -245,15 +238,13 @@ impl Problem {
         }
     }
 
-    /// Adds MariaDB's error number and SQLSTATE.
     pub fn with_details(mut self, errno: u16, sql_state: impl Into<String>) -> Self {
         let details = self.inner.details.get_or_insert_default();
         details.refusal = Some(Refusal { errno, sql_state: sql_state.into() });
         self
     }
 
-    /// Adds the index of the failed operation of a `/batch` to the details, and to the message unless the code is
-    /// `rejected_by_database`. Does the same for the further faults of the body.
+    /// Also of the further faults. The message of `rejected_by_database` stays unchanged.
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
             self.inner.message = format!("Operation {at}: {}", self.inner.message).into();
@@ -263,25 +254,24 @@ impl Problem {
         self
     }
 
-    /// Prefixes the message with the number of the faulty line in the body.
     pub fn in_line(mut self, line: usize) -> Self {
         self.inner.message = format!("Line {line}: {}", self.inner.message).into();
         self
     }
 
-    /// Adds the `Allow` header of a 405, for example `"GET, POST"`.
+    /// Of a 405, for example `"GET, POST"`.
     pub fn with_allow(mut self, methods: &'static str) -> Self {
         self.inner.allow = Some(methods);
         self
     }
 
-    /// Adds the headers `RateLimit-Policy`, `RateLimit` and `Retry-After` of an exceeded rate limit.
+    /// Adds `RateLimit-Policy`, `RateLimit` and `Retry-After`.
     pub fn with_allowance(mut self, allowance: Allowance) -> Self {
         self.inner.allowance = Some(allowance);
         self.with_retry_after(allowance.seconds())
     }
 
-    /// Sets `Retry-After` in seconds, instead of the code's default. Ignored for codes that are not retryable.
+    /// Ignored for codes that are not retryable.
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.inner.retry_after_seconds = Some(seconds);
         self
@@ -303,7 +293,7 @@ impl Problem {
         self.inner.hint.as_deref()
     }
 
-    /// Returns the cause, which is logged but never sent to callers; `None` if none was added.
+    /// Logged, but never sent to callers.
     pub fn cause(&self) -> Option<&str> {
         self.inner.cause.as_deref()
     }
@@ -312,9 +302,7 @@ impl Problem {
         self.inner.details.as_ref()
     }
 
-    /// Returns the headers that this problem adds to its response: always [`CODE_HEADER`], and, depending on the code
-    /// and on the values that were added, `Allow`, `Retry-After`, `WWW-Authenticate`, `Cache-Control`,
-    /// [`UNAVAILABLE_HEADER`], `RateLimit-Policy` and `RateLimit`.
+    /// Always [`CODE_HEADER`]; others depend on the code and on the values that were added.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
         let allow = self.inner.allow.map(|methods| ("allow", Cow::Borrowed(methods)));
         let allowance = self.inner.allowance.as_ref();
@@ -324,8 +312,7 @@ impl Problem {
             .map(|usual| self.inner.retry_after_seconds.unwrap_or(usual))
             .map(|seconds| ("retry-after", Cow::Owned(seconds.to_string())));
         let challenge = (self.status() == 401).then_some(("www-authenticate", Cow::Borrowed("Bearer")));
-        // Without `no-store`, caches would keep the 404 for minutes, although the file may be uploaded in the next
-        // moment.
+        // Caches would keep the 404 for minutes, although the file may be uploaded in the next moment.
         let no_store =
             (self.code() == ErrorCode::MediaNotFound).then_some(("cache-control", Cow::Borrowed("no-store")));
         let unavailable = (self.code() == ErrorCode::DatabaseUnavailable)
@@ -338,8 +325,7 @@ impl Problem {
             .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))
     }
 
-    /// Returns the response's body: `{"success":false,"payload":null,"error":{…}}`, also with `errors`, the list of all
-    /// faults, if there are several.
+    /// `{"success":false,"payload":null,"error":{…}}`, with `errors` if there are several faults.
     pub fn to_json(&self, request_id: &str) -> Vec<u8> {
         let envelope = Envelope {
             success: false,
@@ -392,10 +378,9 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// Returns the name most similar to `wanted`, for a hint; `None` if none is similar or has a character of `wanted`, or
-/// if `wanted` has more than [`IDENTIFIER_MAX_CHARS`] characters.
+/// `None` if no name is similar, or `wanted` is longer than [`IDENTIFIER_MAX_CHARS`].
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A comparison takes time in proportion to the product of both lengths. A longer text is hardly a misspelt name.
+    // The time grows with the product of both lengths. A longer text is hardly a misspelt name.
     if wanted.chars().nth(IDENTIFIER_MAX_CHARS).is_some() {
         return None;
     }

@@ -1,12 +1,11 @@
-//! Collision-resistant cache keys for parsed values: the SHA-256 of the bytes that [`std::hash::Hash`] writes. Two
-//! values of the same type have the same fingerprint only if they mean the same; values of different types may share
-//! one. Fingerprints differ between targets and versions, so they must not be stored permanently.
+//! Cache keys for parsed values: SHA-256 of the bytes that [`std::hash::Hash`] writes. Values of one type have the same
+//! fingerprint only if they mean the same; values of different types may share one. Fingerprints differ between targets
+//! and versions, so they must not be stored permanently.
 
 use sha2::{Digest, Sha256};
 use std::collections::BinaryHeap;
 use std::hash::{Hash, Hasher};
 
-/// SHA-256 of the bytes that a value's [`Hash`] implementation writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
 
@@ -17,7 +16,6 @@ impl Fingerprint {
         Self(sink.0.finalize().into())
     }
 
-    /// Returns 64 hexadecimal digits.
     pub fn to_hex(&self) -> String {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let digits = self.0.iter().flat_map(|byte| [byte >> 4, byte & 15]);
@@ -25,7 +23,7 @@ impl Fingerprint {
     }
 }
 
-/// Hashes `items` so that their order makes no difference.
+/// The order makes no difference.
 pub(crate) fn unordered<T: Hash, H: Hasher>(items: &[T], state: &mut H) {
     // A heap adds less code to the edge's wasm than a sort.
     let prints: BinaryHeap<Fingerprint> = items.iter().map(Fingerprint::of).collect();

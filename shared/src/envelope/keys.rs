@@ -3,23 +3,19 @@
 use super::text::{write_csv, write_string};
 use std::ops::Range;
 
-/// A top-level member of a row: one cell, or a nested object of several cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// One cell: `"id":1`.
     Field(&'a str),
-    /// Several cells in a nested object: `"author":{"id":1,"name":"x"}`, or `"author":null`.
+    /// `"author":{"id":1,"name":"x"}`, or `"author":null`.
     Object {
         name: &'a str,
         fields: Vec<&'a str>,
-        /// The index of the cell that is NULL if and only if the whole object is null. The cell need not be one of
-        /// `fields`.
+        /// The cell that is NULL if and only if the object is null. The cell need not be one of `fields`.
         presence: usize,
     },
 }
 
-/// The keys of a row's cells as bytes to write, such as `{"id":` and `,"title":`. Cells are numbered in order of
-/// appearance, including the cells of nested objects.
+/// As bytes to write, such as `{"id":` and `,"title":`. Cells of nested objects count in order of appearance.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnLabels {
     bytes: Vec<u8>,
@@ -29,14 +25,12 @@ pub struct ColumnLabels {
 
 #[derive(Clone, Debug)]
 pub(super) struct Object {
-    /// The bytes to write before the object: `{"author":` or `,"author":`.
     pub(super) key: Vec<u8>,
     pub(super) cells: Range<usize>,
     pub(super) presence: usize,
 }
 
 impl ColumnLabels {
-    /// Prepares the keys of rows without nested objects. Without names, each row is `{}`.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut keys = Self::default();
         for name in names {
@@ -45,7 +39,6 @@ impl ColumnLabels {
         keys
     }
 
-    /// Prepares the keys of rows that may have nested objects.
     pub fn nested<'a>(parts: impl IntoIterator<Item = Part<'a>>) -> Self {
         let mut keys = Self::default();
         let mut lead = b'{';
@@ -76,7 +69,7 @@ impl ColumnLabels {
         self.ends.push(self.bytes.len());
     }
 
-    /// Returns the bytes to write before the value of cell `at`: a brace or comma, the key, and a colon.
+    /// A brace or comma, the key, and a colon.
     #[inline]
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };
@@ -88,7 +81,7 @@ impl ColumnLabels {
         &self.objects
     }
 
-    /// Returns bytes that are equal if and only if the cells of rows without nested objects have equal names.
+    /// Equal if and only if the cells of rows without nested objects have equal names.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -101,7 +94,7 @@ impl ColumnLabels {
         self.ends.is_empty()
     }
 
-    /// Appends the column names as a CSV row; a cell of a nested object is named `author.name`.
+    /// A cell of a nested object is named `author.name`.
     pub(super) fn write_header(&self, out: &mut Vec<u8>) {
         for at in 0..self.len() {
             if at > 0 {
@@ -117,7 +110,6 @@ impl ColumnLabels {
     }
 }
 
-/// Decodes the column name in a key such as `,"title":`.
 fn name(key: &[u8]) -> String {
     let string = key.get(1..key.len().saturating_sub(1)).unwrap_or_default();
     // The key was written by `write_string`, so it is valid JSON.

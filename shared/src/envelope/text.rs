@@ -22,8 +22,7 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Returns the index of the first byte that JSON must escape; `None` if there is none. Skips blocks of 16 bytes without
-/// such a byte, then searches in words of 8 bytes.
+/// Skips blocks of 16 bytes, then searches in words of 8 bytes.
 #[inline]
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
     // The edge's wasm is optimised for size, and blocks are then slower than words.
@@ -39,7 +38,7 @@ fn find_escaped(bytes: &[u8]) -> Option<usize> {
     find(&bytes[clean..], escaped_in_json, is_one).map(|at| clean + at)
 }
 
-/// Returns whether the block has a byte that JSON must escape. Has no branches, so that the compiler vectorises it.
+/// Without branches, so that the compiler vectorises the loop.
 #[cfg(not(target_arch = "wasm32"))]
 #[inline]
 fn has_escaped(block: &[u8; 16]) -> bool {
@@ -47,8 +46,7 @@ fn has_escaped(block: &[u8; 16]) -> bool {
     block.iter().fold(0, |any, byte| any | escaped(*byte)) != 0
 }
 
-/// Returns the index of the first byte for which `is_one` is true; `None` if there is none. Tests eight bytes at once
-/// with `marks`, which sets the high bit of each matching byte, and may also set it in bytes above the lowest match.
+/// `marks` sets the high bit of each matching byte, and may also set it in bytes above the lowest match.
 #[inline]
 fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -69,30 +67,26 @@ fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGH_BITS: u64 = ONES << 7;
 
-/// Sets the high bit of each byte of `word` that equals `byte`, and perhaps of some bytes above the lowest match. Bytes
-/// from 0x80 on may be marked wrongly, so callers must mask them out.
+/// Sets the high bit of each equal byte, and perhaps of some bytes above the lowest match. Bytes from 0x80 on may be
+/// marked wrongly, so callers must mask them out.
 #[inline]
 const fn equal(word: u64, byte: u8) -> u64 {
     (word ^ (ONES * byte as u64)).wrapping_sub(ONES)
 }
 
-/// Sets the high bit of each byte that JSON must escape (control characters, `"` and `\`), and perhaps of some bytes
-/// above the lowest match.
 #[inline]
 const fn escaped_in_json(word: u64) -> u64 {
     let control = word.wrapping_sub(ONES * 0x20);
     (control | equal(word, b'"') | equal(word, b'\\')) & !word & HIGH_BITS
 }
 
-/// Sets the high bit of each byte for which a CSV cell needs quotes, and perhaps of some bytes above the lowest match.
 #[inline]
 const fn quoted_in_csv(word: u64) -> u64 {
     let line = equal(word, b'\r') | equal(word, b'\n');
     (line | equal(word, b'"') | equal(word, b',')) & !word & HIGH_BITS
 }
 
-/// For each byte: 0 if JSON writes it unescaped, `u` if it is written as `\u00xx`, otherwise the letter to write after
-/// `\`.
+/// 0: unescaped; `u`: `\u00xx`; otherwise the letter to write after `\`.
 const ESCAPES: [u8; 256] = {
     let mut table = [0u8; 256];
     let mut at = 0;
@@ -110,7 +104,7 @@ const ESCAPES: [u8; 256] = {
     table
 };
 
-/// Appends a CSV cell (RFC 4180), in quotes if necessary. Empty text becomes `""`, since an empty cell means NULL.
+/// RFC 4180. Empty text becomes `""`, since an empty cell means NULL.
 pub fn write_csv(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let blank = |byte: Option<&u8>| byte.is_none_or(|byte| matches!(byte, b' ' | b'\t'));

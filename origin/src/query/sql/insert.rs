@@ -1,8 +1,6 @@
 //! Renders INSERT statements. RETURNING returns keys or records in the order of the rows; an insert without it reports
-//! its key as the last insert id, or no key.
-//!
-//! Conflicts are handled by ON DUPLICATE KEY UPDATE, or by one INSERT for each row whose duplicate-key error is ignored
-//! ([`OnConflict::Skip`]); never by IGNORE, which would also accept invalid values and broken foreign keys.
+//! its key as the last insert id, or no key. Conflicts are never handled by IGNORE, which would also accept invalid
+//! values and broken foreign keys.
 
 use super::builder::Builder;
 use super::returning::{self, rule};
@@ -11,20 +9,17 @@ use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, Returning, is_key};
 
-/// The maximum number of placeholders in the rows of a statement. MariaDB allows 65,535; the rest is for conditions and
-/// values of the caller's role.
+/// MariaDB allows 65,535; the rest is for conditions and values of the caller's role.
 const PLACEHOLDERS_MAX: usize = 65_000;
-/// The maximum size in bytes of a statement's text and values, which go in two packets: a fourth of MariaDB's default
-/// `max_allowed_packet` (16 MiB). A statement with a single row may be larger.
+/// Of text and values, which go in two packets: a fourth of MariaDB's default `max_allowed_packet` (16 MiB). A
+/// statement with a single row may be larger.
 const STATEMENT_MAX_BYTES: usize = 4 * 1024 * 1024;
-/// The maximum number of rows of a statement; more rows are no faster.
+/// More rows are no faster.
 const STATEMENT_MAX_ROWS: usize = 1_000;
 
-/// The values of one row; `None` stands for the column's default.
 type Row = Vec<Option<Operand>>;
 
-/// Renders an insert as one or more statements, which must run in one transaction. `packet_max_bytes` is
-/// `max_allowed_packet`.
+/// The statements must run in one transaction. `packet_max_bytes` is `max_allowed_packet`.
 pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
         OnConflict::Skip => 1,
@@ -68,12 +63,10 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
 
 struct Shape {
     columns: Vec<usize>,
-    /// Whether the body is a list of rows: `batchData`, CSV or lines of JSON.
+    /// `batchData`, CSV or lines of JSON.
     is_list: bool,
-    /// The columns that the caller's role sets in new records. An upsert does not copy these values to an existing
-    /// record.
+    /// Set by the caller's role in new records. An upsert does not copy these values to an existing record.
     kept: Vec<usize>,
-    /// The values that the caller's role sets in an existing record that a conflict changes, with the columns' indexes.
     set: Vec<(usize, Operand)>,
     returning: Vec<usize>,
     records: Option<Returning>,
@@ -82,9 +75,8 @@ struct Shape {
 }
 
 impl Shape {
-    /// Returns whether two rows may be in one statement. All rows of an upsert must give the same fields, since it must
-    /// not change fields that a row does not give. Rows are never reordered: a later row may conflict with an earlier
-    /// one.
+    /// All rows of an upsert must give the same fields, since it must not change fields that a row does not give. Rows
+    /// are never reordered: a later row may conflict with an earlier one.
     fn may_share(&self, one: &Row, other: &Row) -> bool {
         let gives = |row: &Row, at: usize| row.get(at).is_some_and(Option::is_some);
         match self.on_conflict {
@@ -93,7 +85,6 @@ impl Shape {
         }
     }
 
-    /// Renders the INSERT of these rows; `first` is the index of the first of them in the request.
     fn statement(&self, mut rows: Vec<Row>, first: usize, scope: &Scope<'_>) -> Statement {
         let table = scope.root();
         let given = self.given(&mut rows);
@@ -152,8 +143,8 @@ impl Shape {
         !self.returning.is_empty() || self.records.is_some() || self.check.is_some()
     }
 
-    /// Appends an expression that is 1 if the row meets the rules of the caller's role. `database::run` ignores its
-    /// value for a row that is skipped because of a conflict ([`OnConflict::Ignore`]).
+    /// 1 if the row meets the role's rules. `database::run` ignores the value of a skipped row
+    /// ([`OnConflict::Ignore`]).
     fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
         sql.verdict(Verdict::Last);
         let OnConflict::Update { .. } = self.on_conflict else {
@@ -168,8 +159,7 @@ impl Shape {
         sql.syntax(" END + COALESCE(@selkie_conflict := NULL, 0) AS SIGNED)");
     }
 
-    /// Returns the columns that the rows of an upsert give, and removes the empty cells of other columns. All rows must
-    /// give the same columns. `None` if the insert is not an upsert or has no rows.
+    /// Removes the empty cells of other columns. All rows must give the same columns. `None` unless an upsert.
     fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
         let OnConflict::Update { .. } = self.on_conflict else {
             return None;
@@ -184,9 +174,7 @@ impl Shape {
         Some(given)
     }
 
-    /// Appends the assignments of ON DUPLICATE KEY UPDATE: the given columns, except for key columns and
-    /// [`Shape::kept`], take the row's values, and then the role sets its values. If nothing changes, sets column
-    /// `anchor` to itself.
+    /// Without key columns and [`Shape::kept`]. If nothing changes, sets column `anchor` to itself.
     fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
         let changes = |at: &usize| !is_key(*at, table) && !self.kept.contains(at);
         let changed: Vec<usize> = given.iter().copied().filter(changes).collect();
@@ -203,8 +191,6 @@ impl Shape {
         });
     }
 
-    /// Appends ON DUPLICATE KEY UPDATE that sets column `anchor` to itself, and marks skipped rows if rows are
-    /// returned.
     fn ignore(&self, sql: &mut Builder, anchor: usize, table: &Table) {
         sql.syntax(" ON DUPLICATE KEY UPDATE ").column(table, anchor).syntax(" = ");
         if self.returns() {
@@ -219,8 +205,7 @@ impl Shape {
     }
 }
 
-/// Appends an assignment of `@selkie_conflict` before the record changes: 1 if the record meets the role's rule, else
-/// 2.
+/// Sets `@selkie_conflict` before the record changes: 1 if the record meets the role's rule, else 2.
 fn mark(sql: &mut Builder, check: &InsertCheck, anchor: usize, scope: &Scope<'_>) {
     let table = scope.root();
     sql.column(table, anchor).syntax(" = IF(@selkie_conflict := IF(");

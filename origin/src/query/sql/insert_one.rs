@@ -8,8 +8,7 @@ pub fn insert_one(shape: &RowShape, row: Vec<Param>) -> Statement {
     insert("INSERT INTO ", shape, vec![row], shape.returning())
 }
 
-/// Renders one INSERT for the records of several requests, which returns their keys in order. It fails instead of
-/// waiting for a row that another transaction has locked, since all of the requests would wait.
+/// Fails instead of waiting for a row that another transaction has locked, since all of the requests would wait.
 pub fn insert_several(shape: &RowShape, rows: Vec<Vec<Param>>) -> Statement {
     let words = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ";
     insert(words, shape, rows, shape.table().key())

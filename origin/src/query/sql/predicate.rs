@@ -131,7 +131,6 @@ fn operator(comparison: Comparison) -> &'static str {
     }
 }
 
-/// Appends a column, converted as its comparison with these operands requires.
 fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands: &[Operand]) -> &'a mut Builder {
     if scope.column(at).kind == Kind::Json {
         return sql.syntax("JSON_COMPACT(").column_ref(scope, at).syntax(")");
@@ -142,7 +141,6 @@ fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands:
     }
 }
 
-/// Appends a column, converted to utf8mb4 if the operand has characters that the column's character set lacks.
 fn text<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operand: &Operand) -> &'a mut Builder {
     match operand.form {
         Form::Unicode(case) => {

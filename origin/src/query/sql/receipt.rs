@@ -1,5 +1,5 @@
-//! Renders the statements for idempotency receipts: rows that keep the answer to a request with an `Idempotency-Key`,
-//! in a table of the insert's database. Receipts are written in the insert's transaction, under the project's account.
+//! Renders the statements for idempotency receipts, which keep the answer to a request with an `Idempotency-Key`.
+//! Receipts are written in the insert's transaction, under the project's account.
 
 use super::Statement;
 use super::builder::Builder;
@@ -26,8 +26,7 @@ impl Builder {
     }
 }
 
-/// Renders CREATE TABLE for receipts, as in `docs/accounts.md`. The table has no secondary index, so that a lock on one
-/// key never covers another key.
+/// As in `docs/accounts.md`. Without a secondary index, a lock on one key never covers another key.
 pub fn create(database: &DatabaseName) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("CREATE TABLE IF NOT EXISTS ").receipts(database).syntax(
@@ -38,8 +37,7 @@ pub fn create(database: &DatabaseName) -> Statement {
     sql.finish()
 }
 
-/// Renders the INSERT that claims an idempotency key. It fails with a duplicate-key error if the key has a receipt, and
-/// with a lock timeout, at once, if another transaction has locked the key.
+/// Fails with a duplicate key if the key has a receipt, and with a lock timeout, at once, if the key is locked.
 pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ")
@@ -52,16 +50,13 @@ pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Stateme
     sql.finish()
 }
 
-/// Renders the SELECT of a key's receipt: its fingerprint, its response (NULL if none is stored), and whether it has
-/// expired.
 pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT fingerprint, answer, ").outlived().syntax(" FROM ").receipts(database).of_key(key);
     sql.finish()
 }
 
-/// Renders the UPDATE that claims the key of an expired receipt. It changes no row if the receipt is gone or has been
-/// renewed, and fails with a lock timeout, at once, if another transaction has locked the receipt.
+/// Changes no row if the receipt is gone or renewed. Fails with a lock timeout, at once, if the receipt is locked.
 pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE ")
@@ -95,7 +90,7 @@ pub fn databases() -> Statement {
     sql.finish()
 }
 
-/// Renders the SELECT of the keys of at most `count` expired receipts. It takes no locks.
+/// Takes no locks.
 pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT key_hash FROM ")
@@ -107,7 +102,6 @@ pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
     sql.finish()
 }
 
-/// Renders the DELETE of a receipt that has expired; a receipt that was renewed since it was listed stays.
 pub fn delete(database: &DatabaseName, key: Vec<u8>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("DELETE FROM ")

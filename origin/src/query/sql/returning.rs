@@ -8,8 +8,7 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{Output, Predicate, Returning};
 use std::sync::Arc;
 
-/// Appends the columns of the returned records. If the caller's role limits the records to read, also appends a column
-/// that is 1 if the caller may read the record.
+/// If the role limits the records to read, also appends a column that is 1 if the caller may read the record.
 pub(super) fn records(sql: &mut Builder, records: &Returning, scope: &Scope<'_>) {
     match records.output() {
         Output::Whole => sql.all_columns(scope.root()),
@@ -22,7 +21,6 @@ pub(super) fn records(sql: &mut Builder, records: &Returning, scope: &Scope<'_>)
     sql.returned(Returned { layout: Arc::clone(records.layout()), is_ruled: records.rule().is_some() });
 }
 
-/// Appends an expression that says whether a record meets a rule: true if there is no rule.
 pub(super) fn rule(sql: &mut Builder, rule: Option<&Predicate>, scope: &Scope<'_>) {
     match rule {
         None => {

@@ -3,16 +3,14 @@
 
 use super::definer::Reader;
 
-/// Bytes that must be seen to decide what follows, unless the file ends: a delimiter or the word DELIMITER.
+/// Enough to decide what follows: a delimiter or the word DELIMITER.
 const LOOKED_AT_BYTES: usize = 32;
 
-/// Maximum length of a delimiter in bytes.
 const DELIMITER_MAX_BYTES: usize = 16;
 
-/// A statement without its delimiter and the comments before it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ScriptStatement {
-    /// The line of the file on which the statement begins, from 1.
+    /// From 1.
     pub line: usize,
     pub text: Vec<u8>,
 }
@@ -31,14 +29,11 @@ enum State {
     Comment,
 }
 
-/// Splits bytes that arrive in parts.
 #[derive(Debug)]
 pub struct Script {
     buffer: Vec<u8>,
-    /// Number of bytes of `buffer` that were read.
     at: usize,
     code_at: Option<usize>,
-    /// The line of the first byte in `buffer`.
     line: usize,
     state: State,
     delimiter: Vec<u8>,
@@ -64,7 +59,6 @@ impl Script {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the number of bytes that wait for the end of their statement.
     pub fn waiting(&self) -> usize {
         self.buffer.len()
     }
@@ -73,8 +67,7 @@ impl Script {
         self.line + newlines(&self.buffer[..self.code_at.unwrap_or(0)])
     }
 
-    /// Returns the next statement; `None` if it is not complete yet. `ended` says that no more bytes follow: the last
-    /// statement needs no delimiter.
+    /// If `ended`, the last statement needs no delimiter.
     pub fn next_statement(&mut self, ended: bool) -> Option<ScriptStatement> {
         loop {
             let rest = &self.buffer[self.at..];
@@ -185,14 +178,13 @@ fn is_delimiter_command(rest: &[u8]) -> bool {
     rest.len() > length && rest[..length].eq_ignore_ascii_case(b"delimiter") && matches!(rest[length], b' ' | b'\t')
 }
 
-/// What a statement does with databases as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatabaseUse {
     None,
     Chooses(String),
     Changes,
     Drops,
-    /// Sets what only an administrator may set, as dumps for replicas do.
+    /// For administrators only, as dumps for replicas do.
     SetsReplication,
 }
 
@@ -223,7 +215,7 @@ impl DatabaseUse {
     }
 }
 
-/// Returns whether a statement has a word, in any case, which must be ASCII and in upper case.
+/// `word` must be in ASCII upper case.
 pub fn mentions(statement: &[u8], word: &[u8]) -> bool {
     statement.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }

@@ -11,15 +11,14 @@ use crate::query::plan::{ColumnRef, Expression, Join, Output, Param, Predicate, 
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Rows};
 
-/// Renders the SELECT of a read. It reads one row beyond the limit if [`Select::reads_one_more`].
+/// Reads one row beyond the limit if [`Select::reads_one_more`].
 pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     write(&mut sql, select, scope);
     sql.finish()
 }
 
-/// Renders the statement that reads the related records of an include. `keys` are the values of the relation's key in
-/// the parent records; `batch` decides between one SELECT and a UNION.
+/// `keys` are the values of the relation's key in the parent records.
 pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Statement {
     let table = included.table();
     let scope = table.scope(table.access_name());
@@ -39,8 +38,7 @@ pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Stateme
     sql.finish()
 }
 
-/// Renders a SELECT that locks its rows until the transaction ends, and reads their latest version, committed or
-/// changed by the transaction itself, instead of the transaction's snapshot.
+/// Locks the rows until the transaction ends, and reads their latest version instead of the transaction's snapshot.
 pub fn select_for_update(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     write(&mut sql, select, scope);
@@ -55,9 +53,8 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
     sql.finish()
 }
 
-/// Renders what all pages of a read share, and what a page cursor therefore depends on: tables, joins, conditions, groups
-/// and order, but not the limit or the selected fields (unless DISTINCT rows are sorted by them). `select` must not have
-/// the condition of a page cursor yet. The result is never executed.
+/// What a page cursor depends on: tables, joins, conditions, groups and order, but not the limit or the selected fields
+/// (unless DISTINCT rows are sorted by them). `select` must not have the condition of a cursor yet. Never executed.
 pub fn shared_by_pages(select: &Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT ").syntax(distinct(select.rows));
@@ -115,13 +112,12 @@ fn descending(sql: &mut Builder, direction: Direction) {
 }
 
 enum Step {
-    /// The position of a cell in the select list, from 1.
+    /// Position in the select list, from 1.
     Cell(usize),
     Own(Expression),
 }
 
-/// Returns how to render a step of ORDER BY: a selected score by its position in the select list, since MariaDB would
-/// compute the expression again; any other expression itself.
+/// A selected score by its position, since MariaDB would compute the expression again.
 fn step(by: Expression, output: &Output) -> Step {
     let Output::Cells(cells) = output else {
         return Step::Own(by);
@@ -173,7 +169,6 @@ fn paging(sql: &mut Builder, limit: Option<u64>, offset: u64) {
     }
 }
 
-/// Renders the statement that counts a read's rows without limit and offset.
 pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     let aggregated = match &select.output {

@@ -14,8 +14,7 @@ pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
     sql.finish()
 }
 
-/// Renders one SELECT for the keys of several requests, with the key at index [`KeyShape::key_cell`] of each row. The
-/// last key is repeated up to a power of two, so that few distinct texts must be prepared.
+/// Repeats the last key up to a power of two, so that few distinct texts must be prepared.
 pub fn select_by_keys(shape: &KeyShape, keys: &[i64]) -> Statement {
     let mut sql = Builder::new();
     select(&mut sql, shape);

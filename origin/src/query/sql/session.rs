@@ -1,12 +1,7 @@
-//! Classifies users' own SQL by its text: whether it may read or leave session state, whether it may change the schema,
-//! and how many result sets it can return. The classification itself refuses nothing. But `http/sql.rs` looks for
-//! adopted databases that a statement would drop (see [`drops`](super::drops)) only if the statement is
-//! [`Schema::Changed`], so a statement that can drop a database must never be [`Schema::Unchanged`].
-//!
-//! The classification is cautious: only a statement that surely calls nothing but well-known functions of MariaDB's own
-//! is [`Session::Stateless`]; an unknown function costs a connection reset, but never leaks session state to another
-//! request. The text does not show what views and triggers call: the caller looks for views by [`names_any`], and
-//! statements that run triggers are never stateless.
+//! Classifies users' own SQL by its text. Refuses nothing, but `http/sql.rs` checks only [`Schema::Changed`] for
+//! [`drops`](super::drops). Cautious: an unknown function costs a connection reset, but never leaks session state. Does
+//! not see what views and triggers call: the caller looks for views by [`names_any`], and statements that run triggers
+//! are never stateless.
 
 mod words;
 
@@ -16,7 +11,6 @@ use crate::query::plan::Param;
 use shared::ident::folded;
 use shared::json::Value;
 
-/// The effects of a statement on the session and the schema cache, and how many result sets it can return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Effects {
     pub session: Session,
@@ -24,35 +18,29 @@ pub struct Effects {
     pub results: Results,
 }
 
-/// Whether a statement may read or leave session state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Session {
-    /// The statement does neither: its connection returns to the pool without a reset.
+    /// Returns its connection to the pool without a reset.
     Stateless,
-    /// The statement may do either: it runs in a session without the state of earlier statements, which is reset after
-    /// it.
+    /// Runs in a session without the state of earlier statements, which is reset afterwards.
     Stateful,
 }
 
-/// Whether a statement can change the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
     Unchanged,
-    /// The statement may change the schema: the cached descriptions of the project's tables expire, and a statement
-    /// that could drop an adopted database that no key may drop is refused before it runs.
+    /// The project's cached descriptions expire. Every statement that can drop a database must be [`Schema::Changed`].
     Changed,
 }
 
-/// How many result sets a statement can return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Results {
     One,
-    /// Any number of result sets, as of CALL and compound statements.
+    /// As of CALL and compound statements.
     Any,
 }
 
-/// Classifies a statement by its text; `None` if the text has no unquoted word outside of comments, and so is no
-/// statement.
+/// `None` if the text has no unquoted word outside of comments.
 pub fn effects(text: &str) -> Option<Effects> {
     let mut words = Tokens::new(text).filter_map(|token| match token {
         // An executable comment may contain anything.
@@ -76,12 +64,11 @@ pub fn effects(text: &str) -> Option<Effects> {
     })
 }
 
-/// First words of statements that read. Only these may be stateless; [`STATEFUL`] finds a WITH that writes.
+/// Only these may be stateless; [`STATEFUL`] finds a WITH that writes.
 const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"];
-/// First words of statements that change rows.
 const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "REPLACE"];
-/// First words of other statements that can't change the schema, even by stored functions and triggers that they call.
-/// PREPARE runs nothing, and the reset of the session after the statement discards what it has prepared.
+/// These can't change the schema, even by stored code. PREPARE runs nothing, and the reset of the session after the
+/// statement discards what it has prepared.
 const SCHEMA_KEEPING: [&str; 22] = [
     "ANALYZE",
     "CHECK",
@@ -107,8 +94,7 @@ const SCHEMA_KEEPING: [&str; 22] = [
     "USE",
 ];
 
-/// Returns whether `is_one` is true for any name in a statement's text, such as the name of a view. `is_one` gets each
-/// name and keyword in lower case, without quotes.
+/// `is_one` gets each name and keyword in lower case, without quotes.
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {
         Token::Word(word) | Token::Called(word) => is_one(&folded(word)),
@@ -117,7 +103,7 @@ pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     })
 }
 
-/// Returns whether a query has a window function, UNION, EXCEPT or INTERSECT outside of parentheses.
+/// Outside of parentheses.
 pub fn combines_rows(text: &str) -> bool {
     const COMBINING: [&str; 4] = ["OVER", "UNION", "EXCEPT", "INTERSECT"];
     let mut depth = 0;
@@ -131,7 +117,7 @@ pub fn combines_rows(text: &str) -> bool {
     })
 }
 
-/// Words that show at any position that a statement may read or leave session state, or run triggers.
+/// At any position.
 const STATEFUL: [&str; 10] = [
     // `INTO @x`
     "INTO",
@@ -139,7 +125,7 @@ const STATEFUL: [&str; 10] = [
     "SQL_CALC_FOUND_ROWS",
     "WARNINGS",
     "ERRORS",
-    // A sequence's value, `NEXT VALUE FOR` and `PREVIOUS VALUE FOR`, is remembered by the session.
+    // The session remembers the value of a sequence (`NEXT VALUE FOR`).
     "VALUE",
     // Newer versions of MariaDB allow them after WITH.
     "INSERT",
@@ -152,7 +138,6 @@ fn is_one_of(words: &[&str], word: &str) -> bool {
     words.iter().any(|one| one.eq_ignore_ascii_case(word))
 }
 
-/// Returns whether a statement surely calls only MariaDB's own functions, and none that reads or leaves session state.
 fn is_stateless(text: &str) -> bool {
     let mut previous = None;
     for token in Tokens::new(text) {
@@ -178,7 +163,6 @@ fn is_stateless(text: &str) -> bool {
     true
 }
 
-/// Converts a JSON value to a parameter of users' own SQL, where no column tells its type.
 pub(super) fn param(value: &Value) -> Param {
     match value {
         Value::Null => Param::Null,
@@ -189,7 +173,6 @@ pub(super) fn param(value: &Value) -> Param {
     }
 }
 
-/// Converts a number to a type that loses no digit, or else to text, which MariaDB converts.
 fn number(text: &str) -> Param {
     if let Ok(number) = text.parse::<i64>() {
         return Param::Int(number);

@@ -1,12 +1,10 @@
-//! Checks that all notations of a read that client libraries write (`spellings.txt`) become the same SQL, or are all
-//! refused.
+//! Checks that all notations of a read that client libraries write (`spellings.txt`) become the same SQL.
 
 use super::golden::rendered;
 
 const SPELLINGS: &str = include_str!("spellings.txt");
 
-/// A block of `spellings.txt`: a read's title, which begins with `Refused: ` if the read must fail, and each client
-/// library's name with the query that it writes.
+/// The title begins with `Refused: ` if the read must fail. Spellings are pairs of a library and its query.
 struct Block {
     title: &'static str,
     spellings: Vec<(&'static str, &'static str)>,

@@ -2,35 +2,32 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// An unquoted word or number.
     Word(&'a str),
     Called(&'a str),
-    /// A name in backticks, without the backticks.
+    /// Without the backticks.
     Quoted(&'a str),
-    /// A string, without its quotes.
+    /// Without its quotes.
     Text(&'a str),
     Open,
     At,
-    /// `/*!` or `/*M!`: the start of an executable comment, whose content follows as tokens.
+    /// The start of an executable comment, whose content follows as tokens.
     Executable,
     Dot,
-    /// A character that the driver misreads unless a space follows, with its byte offset: a `:` before a lower-case
-    /// ASCII letter or `_`, or a `-` or `/` before a string, a name in backticks or a comment.
+    /// A character, by byte offset, that the driver misreads unless a space follows: a `:` before a lower-case ASCII
+    /// letter or `_`, or a `-` or `/` before a string, a name in backticks or a comment.
     Misread(usize),
     Other(char),
 }
 
-/// The characters that MariaDB takes for whitespace. It takes every non-ASCII character for part of a name.
+/// To MariaDB, every non-ASCII character is part of a name.
 const BLANK: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
 
-/// Iterates over the tokens of SQL text, without comments and whitespace.
 pub(super) struct Tokens<'a> {
     text: &'a str,
     at: usize,
 }
 
 impl<'a> Token<'a> {
-    /// Returns the text of a [`Token::Word`] or [`Token::Called`]; `None` for other tokens.
     pub(super) fn word(self) -> Option<&'a str> {
         match self {
             Self::Word(word) | Self::Called(word) => Some(word),
@@ -48,7 +45,6 @@ impl<'a> Tokens<'a> {
         &self.text[self.at..]
     }
 
-    /// Skips whitespace and comments; returns whether an executable comment begins here.
     fn skip_blank(&mut self) -> bool {
         loop {
             let rest = self.rest();
@@ -70,8 +66,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Returns the length in bytes of the quoted text that `rest` begins with, including its quotes; all of `rest` if
-    /// the closing quote is missing. A doubled quote stands for one quote, and `\` escapes in strings.
+    /// In bytes, with quotes. A doubled quote stands for one quote, and `\` escapes in strings.
     fn quoted_length(rest: &str, quote: u8) -> usize {
         let bytes = rest.as_bytes();
         let mut at = 1;

@@ -1,9 +1,6 @@
-//! Renders UPDATE statements.
-//!
-//! If the caller's role has a condition that the changes could break, the statement sets the session variable
-//! `@selkie_denied` to 1 at a record that breaks the condition: MariaDB assigns from left to right, so that an
-//! expression after the changes sees the new values. A second statement reads the variable, before the transaction
-//! ends.
+//! Renders UPDATE statements. If a change could break a condition of the caller's role, the session variable
+//! `@selkie_denied` is set to 1 at a record that breaks it: MariaDB assigns from left to right, so that an expression
+//! after the changes sees the new values. A second statement reads the variable, before the transaction ends.
 
 use super::builder::Builder;
 use super::predicate::{self, filter};
@@ -12,8 +9,7 @@ use crate::query::catalog::Kind;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Change, Param, Update};
 
-/// Renders an update as one statement, or, if the changed records must meet the role's condition, as two statements,
-/// which must run in one transaction.
+/// Two statements, in one transaction, if the changed records must meet the role's condition.
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     let mut sql = Builder::new();
     let Update { changes, filter: condition, check, limit } = update;
@@ -47,7 +43,7 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     vec![sql.finish(), verdict.finish()]
 }
 
-/// Appends LIMIT, the maximum number of records that an update or delete writes, if there is one.
+/// Of the records to write.
 pub(super) fn at_most(sql: &mut Builder, limit: Option<u64>) {
     if let Some(limit) = limit {
         sql.syntax(" LIMIT ").param(Param::UInt(limit));

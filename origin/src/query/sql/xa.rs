@@ -1,23 +1,18 @@
 //! Finds XA statements in users' own SQL. They are refused, since a prepared XA transaction outlives its connection and
-//! keeps its locks until somebody ends it, even over restarts.
-//!
-//! A statement whose text is assembled or decoded only when it runs can't be found: text from a variable, from an
-//! expression such as CONCAT, or from a hexadecimal literal.
+//! keeps its locks, even over restarts. Text that is assembled only when it runs (a variable, CONCAT, a hexadecimal
+//! literal) can't be found.
 
 use super::tokens::{Token, Tokens};
 use shared::json::Value;
 use shared::operation::sql::SqlCall;
 
-/// The keywords that may follow `XA`.
 const VERBS: [&str; 7] = ["START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK", "RECOVER"];
 
-/// Returns whether a call has an XA statement: directly, in a body of stored code, or in a string or parameter that it
-/// may prepare.
+/// Also in a body of stored code, or in a string or parameter that the call may prepare.
 pub fn holds_xa(call: &SqlCall) -> bool {
     is_xa(&call.query) || (prepares(&call.query) && prepared_texts(call).any(is_xa))
 }
 
-/// Returns whether a text has an unquoted `XA`, and one of [`VERBS`] follows it or the text has an executable comment.
 fn is_xa(text: &str) -> bool {
     let is = |token: Token<'_>, wanted: &str| token.word().is_some_and(|word| word.eq_ignore_ascii_case(wanted));
     // Executable comments may separate the two words, with characters and numbers of their own.
@@ -32,14 +27,12 @@ fn is_xa(text: &str) -> bool {
     false
 }
 
-/// Returns whether a text has an unquoted `PREPARE` or `EXECUTE`, and so may prepare another statement.
 fn prepares(text: &str) -> bool {
     Tokens::new(text).any(|token| {
         token.word().is_some_and(|word| word.eq_ignore_ascii_case("PREPARE") || word.eq_ignore_ascii_case("EXECUTE"))
     })
 }
 
-/// Returns the texts that a statement may prepare: its strings and its text parameters.
 fn prepared_texts(call: &SqlCall) -> impl Iterator<Item = &str> {
     let strings = Tokens::new(&call.query).filter_map(|token| match token {
         Token::Text(text) => Some(text),

@@ -1,10 +1,8 @@
 //! Words that may precede a `(` in a stateless statement, which neither reads nor leaves session state.
-//!
 //! `tests/e2e/isolation` checks both lists against MariaDB, with a stored function of each name that MariaDB knows.
 
-/// MariaDB's own functions that neither read nor leave session state. MariaDB 10.6 has every one of them. MariaDB
-/// surely calls its own function only if the `(` directly follows the name: otherwise it may call a stored function of
-/// that name.
+/// All are in MariaDB 10.6. MariaDB surely calls its own function only if the `(` directly follows the name: otherwise
+/// it may call a stored function of that name.
 pub(super) const FUNCTIONS: &[&str] = &[
     "ABS",
     "ADDDATE",
@@ -122,7 +120,7 @@ pub(super) const FUNCTIONS: &[&str] = &[
     "YEAR",
 ];
 
-/// Reserved words: an unquoted name like these never calls a stored function, even with a space before the `(`.
+/// An unquoted reserved word never calls a stored function, even with a space before the `(`.
 pub(super) const KEYWORDS: &[&str] = &[
     "ALL",
     "AND",
