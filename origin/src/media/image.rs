@@ -36,7 +36,6 @@ pub struct Limits {
     pub pixels: u64,
     pub edge: u32,
     pub thumbnail_edge: u32,
-    /// The maximum memory in bytes for all images that are decoded concurrently.
     pub memory_bytes: u64,
 }
 
@@ -51,13 +50,12 @@ impl Default for Limits {
     }
 }
 
-/// A validated image. Width and height are in pixels, after applying the image's orientation, except for some variants
-/// that can't be decoded here.
+/// Pixels, after applying the orientation, except for some variants that can't be decoded here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     pub width: u32,
     pub height: u32,
-    /// The thumbnail; `None` if no decoder here supports the image's format (AVIF) or variant.
+    /// `None` if no decoder here supports the image's format (AVIF) or variant.
     pub thumbnail: Option<Thumbnail>,
 }
 
@@ -68,7 +66,6 @@ pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Pict
     opened.picture()
 }
 
-/// An image whose header was read and whose size is within the limits; the pixels are not decoded yet.
 struct Opened {
     size: Size,
     memory_bytes: u64,
@@ -76,7 +73,7 @@ struct Opened {
     decode: Decode,
 }
 
-/// A width and height in pixels. The image's orientation is not applied yet, unless stated otherwise.
+/// In pixels. The image's orientation is not applied yet, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     width: u32,
@@ -84,10 +81,9 @@ struct Size {
 }
 
 enum Decode {
-    /// Decodes the pixels. The result may be shrunk, but is at least as large as the thumbnail.
+    /// May be shrunk while decoding, but is at least as large as the thumbnail.
     Pixels(Box<dyn FnOnce(Target) -> Result<Raster, ImageFault>>),
-    /// The pixels can't be decoded here; only the container was checked. Holds the size after applying the orientation,
-    /// if that could be read.
+    /// Only the container was checked. Holds the size after applying the orientation, if that could be read.
     Shown(Size),
 }
 
@@ -97,19 +93,14 @@ struct Header {
     decode: Decode,
 }
 
-/// The sizes of the image and of its thumbnail, so that a decoder can already shrink the image while decoding.
+/// A decoder that knows the thumbnail's size can already shrink the image while decoding.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     from: Size,
-    /// The thumbnail's size, before applying the orientation.
+    /// Before applying the orientation.
     to: Size,
 }
 
-/// Reads an image's header and checks the image's size against `limits`.
-///
-/// # Errors
-/// [`ImageFault::FileTooLarge`] or [`ImageFault::TooLarge`] if the file or the image is too large;
-/// [`ImageFault::Corrupt`] if width or height is 0; errors of opening the file; the faults of the format's reader.
 fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, ImageFault> {
     let file = File::open(path)?;
     let bytes = file.metadata()?.len();
@@ -161,7 +152,6 @@ impl Opened {
 }
 
 impl Size {
-    /// Returns the largest size of the same proportions within a square of `edge` pixels, but not larger than `self`.
     /// Each side is at least one pixel.
     fn within(self, edge: u32) -> Self {
         let longer = self.width.max(self.height);
@@ -176,7 +166,6 @@ impl Size {
         Self { width: shrunk(self.width), height: shrunk(self.height) }
     }
 
-    /// Returns the size after applying `orientation`, which may exchange width and height.
     fn turned(self, orientation: ::image::metadata::Orientation) -> Self {
         use ::image::metadata::Orientation as O;
         match orientation {

@@ -19,10 +19,9 @@ pub struct Examined {
     pub staged: Staged,
     pub name: MediaName,
     pub kind: MediaKind,
-    /// The media type, determined from the content, the declared type and the name.
     pub mime: String,
     pub visibility: Visibility,
-    /// Dimensions in pixels and thumbnail; `None` unless the file was uploaded with the type `image`.
+    /// `None` unless the file was uploaded with the type `image`.
     pub picture: Option<Picture>,
 }
 
@@ -52,33 +51,24 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Creates a validator, and starts the threads that decode images.
-    ///
-    /// # Errors
-    /// The operating system can't start a thread.
     pub fn start(config: &Config) -> std::io::Result<Self> {
         let pool = MediaPool::start(PoolSize::default(), Limits::default())?;
         Ok(Self::new(Arc::new(pool), config.media_types.clone()))
     }
 
-    /// Creates a validator that decodes images on `pool` and accepts only the media types `types`.
     #[must_use]
     pub fn new(pool: Arc<MediaPool>, types: MediaTypes) -> Self {
         Self { pool, types }
     }
 
-    /// Returns the number of images that wait for a decoder thread, and of those that have one (including images that
-    /// wait for memory).
+    /// The number of images that wait for a decoder thread, and of those that have one (which may still wait for
+    /// memory).
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         self.pool.load()
     }
 
-    /// Detects the types of an upload's files, decodes images and makes thumbnails. One invalid file fails the upload.
-    ///
-    /// # Errors
-    /// `invalid_media`, or for an image of more than 1 GiB `body_too_large`, with the name of one invalid file;
-    /// `rate_limited` or `overloaded` if too many images wait to be decoded; `role_forbids` if the uploader's role does
+    /// One invalid file fails the upload.
     /// not allow a type; an internal error if a staged file can't be read.
     pub async fn examine_all(
         &self,
@@ -99,8 +89,6 @@ impl Intake {
             .await
     }
 
-    /// Determines a file's media type from `claim` and from `head`, its first bytes. Fails with `invalid_media` if the
-    /// content contradicts `claim`, or if the configuration doesn't allow the type.
     fn judge(&self, claim: &Claim, head: &[u8]) -> Result<Verdict, Problem> {
         let name = claim.name.as_str();
         let label = claim.label.as_ref().map(Label::as_str);

@@ -28,14 +28,12 @@ pub use owner::Ownership;
 pub use publication::Publication;
 pub use sweep::{SweepError, SweepTerms, Swept};
 
-/// The maximum number of concurrent publications and deletions, including those of clients that have disconnected.
+/// Includes publications and deletions of clients that have disconnected.
 pub(crate) const FILE_CHANGES_MAX_COUNT: u64 = 256;
 
-/// The maximum number of concurrent publications and deletions of one project.
 pub(crate) const FILE_CHANGES_PER_PROJECT_MAX_COUNT: u64 = 128;
 
-/// How long a publication or deletion waits while its project or all projects have the maximum number in progress;
-/// then it fails with `overloaded`.
+/// How long a publication or deletion waits for a slot before it fails with `overloaded`.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
@@ -44,7 +42,7 @@ pub struct Library {
     table: MediaTable,
     lookups: Arc<Lookups>,
     slots: Shares,
-    /// Set after the first successful check of the store's owner mark, which is then not repeated.
+    /// Set after the first successful check of the store's owner mark.
     owner_checked: Arc<OnceCell<()>>,
 }
 
@@ -60,10 +58,7 @@ impl Library {
         }
     }
 
-    /// Opens the store that `config` names. Creates missing directories, but sends no request to a bucket or MariaDB.
-    ///
-    /// # Errors
-    /// Errors of [`Store::open`].
+    /// Sends no request to a bucket or MariaDB.
     pub fn open(config: &Config, table: MediaTable) -> Result<Self, StoreError> {
         let store = Store::open(&config.media_store, &config.media_dir())?;
         Ok(Self::new(store, table))
@@ -79,14 +74,7 @@ impl Library {
         &self.table
     }
 
-    /// Stores the files and writes their rows, all or none, and returns the rows.
-    ///
-    /// # Errors
-    /// `media_exists` if a name is taken and existing files stay; `role_forbids` if a file that is not replaceable
-    /// would be replaced; `invalid_body` if the root folder would become private; `media_not_found` if the project was
-    /// deleted, or the resumable upload was deleted or finished; `storage_unavailable` if the store belongs to another
-    /// installation, or storing took too long; `overloaded` if after 30 seconds still too many publications and
-    /// deletions are in progress; errors of the store or MariaDB. After an error of MariaDB, the files may have been
+    /// Stores the files and writes their rows, all or none. After an error of MariaDB, the files may have been
     /// published.
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
@@ -127,8 +115,7 @@ impl Library {
         Ok(written.rows)
     }
 
-    /// Deletes the objects of a failed publication that are still in the ledger. If the rows were committed in spite of
-    /// the error, their objects are not in the ledger any more, and stay.
+    /// If the rows were committed in spite of the error, their objects are not in the ledger any more, and stay.
     async fn delete_unrecorded(&self, project: &ProjectName, keys: &[ObjectKey]) {
         match self.table.mark_for_deletion(project, keys).await {
             Ok(marked) => {
@@ -156,8 +143,8 @@ impl Library {
         Ok(())
     }
 
-    /// Returns the row of the file at `path`; `None` if there is no file. The result may come from the cache of
-    /// [`Lookups`], so changes by other processes in about the last two seconds may be missing.
+    /// May come from the cache of [`Lookups`], so changes by other processes in about the last two seconds may be
+    /// missing.
     pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
         let look_up = || async {
             let found = self.table.lookup(path).await;
@@ -166,8 +153,8 @@ impl Library {
         self.lookups.find(path, look_up).await
     }
 
-    /// Removes `path` from the look-up cache. Callers use this if the store lacks the object that the cached row names:
-    /// the file may have been replaced or deleted, perhaps by another origin.
+    /// For callers that miss the cached row's object in the store: the file may have been replaced or deleted, perhaps
+    /// by another origin.
     pub fn doubt(&self, path: &FilePath) {
         self.lookups.forget(path);
     }
@@ -178,14 +165,11 @@ impl Library {
         }
     }
 
-    /// Returns the row of the file `id`; `None` if there is no such file, or if it belongs to another project.
     pub async fn get(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
         let found = self.table.get(project, id).await;
         found.map_err(|error| error.into_problem())
     }
 
-    /// Returns a page of those `readable` files of a project that match `list`, and if `list.count` is set also the
-    /// number of all of them.
     pub async fn list(
         &self,
         project: &ProjectName,
@@ -196,12 +180,8 @@ impl Library {
         found.map_err(|error| error.into_problem())
     }
 
-    /// Deletes the file `id` of a project and returns its row; `None` if the project has no such file. If the store
-    /// fails, a later sweep deletes the file's objects.
-    ///
-    /// # Errors
-    /// `role_forbids` if the file is not in `scope`; `overloaded` if after 30 seconds still too many publications and
-    /// deletions are in progress; errors of MariaDB, after which the file may have been deleted.
+    /// If the store fails, a later sweep deletes the file's objects. After an error of MariaDB, the file may have been
+    /// deleted.
     pub async fn delete(
         &self,
         project: &ProjectName,
@@ -228,8 +208,7 @@ impl Library {
         Ok(row)
     }
 
-    /// Runs `work` in a task of its own, so that `work` continues when the client disconnects. Fails with `overloaded`
-    /// if after [`SLOT_TIMEOUT`] still too many publications and deletions are in progress.
+    /// In a task of its own, so that `work` continues when the client disconnects.
     async fn run_detached<T, F>(&self, project: &ProjectName, work: impl FnOnce(Self) -> F) -> Result<T, Problem>
     where
         T: Send + 'static,
@@ -250,8 +229,7 @@ impl Library {
     }
 }
 
-/// Fails with `invalid_body` if the root folder would become private, which would irrevocably hide all files of the
-/// project.
+/// A private root folder would irrevocably hide all files of the project.
 fn check_folder(publication: &Publication) -> Result<(), Problem> {
     if publication.folder.as_str().is_empty() && publication.makes_folder_private() {
         return Err(Problem::new(ErrorCode::InvalidBody, "privateFolder needs a folder that it is to make private.")

@@ -12,22 +12,21 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// The TTL of the cached row of an existing file.
 pub const FOUND_FOR: Duration = Duration::from_secs(2);
 
-/// The TTL of a cached look-up that found no file. Short, since the file may be uploaded at any moment.
+/// Short, since the file may be uploaded at any moment.
 pub const ABSENT_FOR: Duration = Duration::from_millis(500);
 
-/// The maximum number of cached look-ups, which take up to 1 KB each.
+/// A look-up takes up to 1 KB.
 const PATHS_MAX_COUNT: usize = 10_000;
 
-/// The timeout of a look-up, including the wait for another request's look-up of the same path.
+/// Includes the wait for another request's look-up of the same path.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct Lookups {
     entries: Cache<FilePath, Entry>,
-    /// The number of `forget_project` calls of each project that had any. A new number invalidates the entries that
-    /// were read under an older one.
+    /// One number per project, incremented by `forget_project`. Entries that were read under an older number are
+    /// invalid.
     generations: RwLock<HashMap<ProjectName, u64>>,
 }
 
@@ -35,13 +34,11 @@ pub struct Lookups {
 struct Entry {
     file: Option<Arc<MediaRow>>,
     read_at: Instant,
-    /// The value of the project's entry in `Lookups::generations` before the look-up began.
+    /// The project's number in `Lookups::generations` before the look-up began.
     generation: u64,
 }
 
 impl Entry {
-    /// Returns whether the entry is younger than its TTL and no `forget_project` call was made since (`generation` is
-    /// current).
     fn is_fresh(&self, generation: u64) -> bool {
         let lifetime = match self.file {
             Some(_) => FOUND_FOR,
@@ -64,12 +61,8 @@ impl fmt::Debug for Lookups {
 }
 
 impl Lookups {
-    /// Returns the row of the file at `path` from the cache or, on a miss, from `look_up`; `None` if there is no file.
     /// Concurrent misses for one path share one call of `look_up`, unless that fails or the cache is invalidated
-    /// meanwhile.
-    ///
-    /// # Errors
-    /// Errors of `look_up`, which are not cached; `database_unavailable` after [`LOOKUP_TIMEOUT`].
+    /// meanwhile. Errors are not cached.
     pub async fn find<F>(&self, path: &FilePath, look_up: impl FnOnce() -> F) -> Result<Option<Arc<MediaRow>>, Problem>
     where
         F: Future<Output = Result<Option<MediaRow>, Problem>>,
@@ -98,13 +91,12 @@ impl Lookups {
         })
     }
 
-    /// Removes a path from the cache. Must be called after each commit that adds, replaces or deletes the file at
-    /// `path`.
+    /// Must be called after each commit that adds, replaces or deletes the file at `path`.
     pub fn forget(&self, path: &FilePath) {
         self.entries.remove(path);
     }
 
-    /// Invalidates all cached paths of a project. Must be called after commits that make one of its folders private.
+    /// Must be called after commits that make one of the project's folders private.
     pub fn forget_project(&self, project: &ProjectName) {
         let mut generations = self.generations.write().unwrap_or_else(PoisonError::into_inner);
         *generations.entry(project.clone()).or_default() += 1;

@@ -9,34 +9,26 @@ use shared::media::{FolderPath, MediaName};
 use shared::policy::role_forbids;
 use shared::upload::Visibility;
 
-/// What a caller may upload.
 #[derive(Clone, Debug)]
 pub struct UploadRights {
     /// `None` if everything is allowed.
     rule: Option<BoundRule>,
-    /// The files that the caller may replace or delete.
     scope: FileScope,
     uploader: Option<Uploader>,
 }
 
 #[derive(Clone, Debug)]
 struct BoundRule {
-    /// The only folder for uploads; `None` for any folder.
     folder: Option<FolderPath>,
     /// Media types such as `image/*` or `application/pdf`; empty for all.
     types: Vec<Box<str>>,
-    /// The maximum size of a file in bytes; `None` for no limit.
     max_bytes: Option<u64>,
 }
 
 impl UploadRights {
-    /// The rights of full keys and of the command line.
+    /// For full keys and the command line.
     pub const ALL: Self = Self { rule: None, scope: FileScope::All, uploader: None };
 
-    /// Returns the rights of a caller with a role.
-    ///
-    /// # Errors
-    /// `role_forbids` if the role has no rule for uploads, or if the claims don't give the rule's folder a valid name.
     pub fn of_role(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Result<Self, Problem> {
         let rule = media.upload.as_ref().ok_or_else(|| role_forbids("upload files"))?;
         let UploadRule { folder, types, max_bytes } = rule;
@@ -61,18 +53,13 @@ impl UploadRights {
         self.uploader
     }
 
-    /// Returns the maximum size of a file in bytes that the caller's role allows; `None` if the role sets no limit, or
-    /// the caller has no role.
     #[must_use]
     pub fn max_bytes(&self) -> Option<u64> {
         self.rule.as_ref().and_then(|rule| rule.max_bytes)
     }
 
-    /// Returns the folder into which files for the folder `named` go. If `named` is the root (as in a request without a
-    /// folder), this is the folder of the caller's role, if the role has one.
-    ///
-    /// # Errors
-    /// `role_forbids` if the role allows only another folder.
+    /// If `named` is the root (as in a request without a folder), this is the folder of the caller's role, if the role
+    /// has one.
     pub fn folder(&self, named: FolderPath) -> Result<FolderPath, Problem> {
         let Some(only) = self.rule.as_ref().and_then(|rule| rule.folder.as_ref()) else {
             return Ok(named);
@@ -87,10 +74,7 @@ impl UploadRights {
         Err(role_forbids(&format!("upload files to the folder {}", shown(named.as_str()))).with_hint(hint))
     }
 
-    /// Checks that the caller may give a file this visibility.
-    ///
-    /// # Errors
-    /// `role_forbids` if a caller with a role wants to make a folder private, which needs a full key.
+    /// Only a full key may make a folder private.
     pub fn check_visibility(&self, visibility: Visibility) -> Result<(), Problem> {
         match (&self.rule, visibility) {
             (Some(_), Visibility::PrivateFolder) => Err(role_forbids("make a folder private")
@@ -99,10 +83,6 @@ impl UploadRights {
         }
     }
 
-    /// Checks the size of a file in bytes.
-    ///
-    /// # Errors
-    /// `body_too_large` if the role allows fewer bytes.
     pub fn check_size(&self, bytes: u64) -> Result<(), Problem> {
         match self.max_bytes() {
             Some(most) if bytes > most => Err(too_large(most)),
@@ -110,11 +90,6 @@ impl UploadRights {
         }
     }
 
-    /// Checks the media type of the file `name`.
-    ///
-    /// # Errors
-    /// `role_forbids` if the role does not allow the media type. If only the label says that the file is an image,
-    /// audio or video, the role must also allow the type of the content (`application/octet-stream` if unknown).
     pub(super) fn check_type(&self, name: &MediaName, verdict: &Verdict) -> Result<(), Problem> {
         let Some(rule) = &self.rule else {
             return Ok(());
@@ -145,12 +120,11 @@ impl BoundRule {
     }
 }
 
-/// Returns a folder of a role with the claims filled in; `None` if they don't give it a valid name.
 fn filled(folder: &str, claims: &Claims) -> Option<FolderPath> {
     FolderPath::parse(&claims.fill_path(folder)?).ok()
 }
 
-/// Returns the files that a caller with a role may read. A folder that the claims don't give a valid name is left out.
+/// A folder that the claims don't give a valid name is left out.
 #[must_use]
 pub fn readable(media: &MediaRule, claims: &Claims, uploader: Uploader) -> ReadableFiles {
     match &media.read {
@@ -164,7 +138,6 @@ pub fn readable(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Reada
     }
 }
 
-/// Returns the files that a caller with a role may replace or delete.
 #[must_use]
 pub fn scope_of(media: &MediaRule, uploader: Uploader) -> FileScope {
     match media.delete {
@@ -174,7 +147,6 @@ pub fn scope_of(media: &MediaRule, uploader: Uploader) -> FileScope {
     }
 }
 
-/// Returns the problem for a file that is larger than `most`, the maximum in bytes that the uploader's role allows.
 #[must_use]
 pub fn too_large(most: u64) -> Problem {
     Problem::new(ErrorCode::BodyTooLarge, format!("A file is larger than the {most} bytes that the key's role allows."))

@@ -11,7 +11,6 @@ use shared::media::FilePath;
 use shared::operation::media::{MediaId, SignedFor};
 use std::fmt;
 
-/// The label for deriving the signing key from the installation's secret.
 const LABEL: &str = "media:signatures";
 
 #[derive(Clone)]
@@ -27,13 +26,13 @@ impl fmt::Debug for Signer {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The expiry in seconds since 1970: from this second on, the signature is invalid.
+    /// Seconds since 1970: from this second on, the signature is invalid.
     pub expires_at: u64,
     text: String,
 }
 
 impl Signature {
-    /// Returns the URL parameters, `expires=…&signature=…`, without a leading `?` or `&`.
+    /// `expires=…&signature=…`, without a leading `?` or `&`.
     #[must_use]
     pub fn query(&self) -> String {
         format!("expires={}&signature={}", self.expires_at, self.text)
@@ -46,7 +45,7 @@ impl Signer {
         Self { key: secret.derive(LABEL) }
     }
 
-    /// Signs a file's id and path. The signature expires `signed_for` after `now`, which is in seconds since 1970.
+    /// `now` is in seconds since 1970.
     #[must_use]
     pub fn sign(&self, file: (MediaId, &FilePath), now: u64, signed_for: SignedFor) -> Signature {
         let expires_at = now.saturating_add(signed_for.seconds());
@@ -54,8 +53,7 @@ impl Signer {
         Signature { expires_at, text: URL_SAFE_NO_PAD.encode(mac) }
     }
 
-    /// Returns whether `signature` was made for the file's id and path and for `expires_at`, and `now` is before
-    /// `expires_at` (both in seconds since 1970). The comparison takes constant time.
+    /// The comparison takes constant time. `expires_at` and `now` are in seconds since 1970.
     #[must_use]
     pub fn verify(&self, file: (MediaId, &FilePath), expires_at: u64, signature: &str, now: u64) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {

@@ -15,7 +15,6 @@ pub(super) use label::canonical;
 
 use shared::media::MediaKind;
 
-/// The maximum number of leading bytes of a file that type detection examines.
 pub const HEAD_MAX_BYTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,7 +26,7 @@ pub enum ImageFormat {
     Bmp,
     Tiff,
     Ico,
-    /// AVIF. Only the size is read: the pixels are not decoded, so there is no thumbnail.
+    /// Only the size is read, so there is no thumbnail.
     Avif,
 }
 
@@ -54,7 +53,7 @@ impl ImageFormat {
 pub struct Sniffed {
     pub mime: &'static str,
     pub kind: MediaKind,
-    /// The image format; `None` if the file is not accepted for uploads of the type `image`.
+    /// `None` if the file is not accepted for uploads of the type `image`.
     pub image: Option<ImageFormat>,
 }
 
@@ -68,7 +67,7 @@ impl Sniffed {
     }
 }
 
-/// File signatures at offset 0 that identify a format without further checks.
+/// Signatures at offset 0 that need no further checks.
 const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xFF\xD8\xFF", Sniffed::picture(ImageFormat::Jpeg)),
     (b"\x89PNG\r\n\x1A\n", Sniffed::picture(ImageFormat::Png)),
@@ -101,8 +100,7 @@ const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", Sniffed::of("application/x-ole-storage", MediaKind::File)),
 ];
 
-/// Returns the media type detected from `head`, the first bytes of a file; `None` if no known format matches, as for
-/// plain text. Examines at most [`HEAD_MAX_BYTES`].
+/// `None` if no known format matches, as for plain text.
 #[must_use]
 pub fn sniff(head: &[u8]) -> Option<Sniffed> {
     let head = head.get(..HEAD_MAX_BYTES).unwrap_or(head);
@@ -116,8 +114,7 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
         .or_else(|| foreign(head))
 }
 
-/// Detects BMP, ICO, MPEG-TS, AAC and MPEG audio such as MP3. Their signatures are short, so further header fields are
-/// checked too.
+/// The signatures are short, so further header fields are checked too.
 fn short_signature(head: &[u8]) -> Option<Sniffed> {
     if is_bitmap(head) {
         return Some(Sniffed::picture(ImageFormat::Bmp));
@@ -151,16 +148,14 @@ fn is_transport_stream(head: &[u8]) -> bool {
     head.len() > 2 * PACKET && head.iter().step_by(PACKET).all(|byte| *byte == 0x47)
 }
 
-/// Returns whether `second` and `third` are bytes 2 and 3 of the header of an MPEG audio frame of layer II or III.
-/// Headers with a free bit rate are not detected.
+/// `second` and `third` are bytes 2 and 3 of a frame header. Headers with a free bit rate are not detected.
 fn is_mpeg_audio(second: u8, third: u8) -> bool {
     let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
     let (bitrate, sampling) = (third >> 4, third >> 2 & 3);
     second >> 5 == 7 && version != 1 && matches!(layer, 1 | 2) && !matches!(bitrate, 0 | 15) && sampling != 3
 }
 
-/// Detects binary formats with the crate `infer`. Returns `None` for text, since a text may begin with a two-byte
-/// signature such as `MZ`, for formats that `short_signature` checks more strictly, and for unknown formats.
+/// `None` for text, since a text may begin with a two-byte signature such as `MZ`.
 fn foreign(head: &[u8]) -> Option<Sniffed> {
     if markup::is_text(head) {
         return None;

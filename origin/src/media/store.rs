@@ -38,27 +38,24 @@ use crate::files::remove_file;
 
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The bytes of an object, or of a range of it, as a stream of chunks. After an error, the rest of the bytes is
-/// missing.
+/// After an error, the rest of the bytes is missing.
 pub type ObjectBytes = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
-/// A stream of the files in the store's folder `objects`, in no particular order.
+/// The files in the store's folder `objects`, in no particular order.
 pub type Listing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> + Send>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// The object's key; `None` if the file's path is not that of an object.
+    /// `None` if the file's path is not that of an object.
     pub key: Option<ObjectKey>,
-    /// The path within the store, which may be shown to operators but not to clients.
+    /// Within the store; may be shown to operators but not to clients.
     pub path: String,
-    /// The size in bytes.
     pub size: u64,
     pub modified: SystemTime,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The sweep only counts the files that it would delete.
     Counts,
     Deletes,
 }
@@ -81,13 +78,8 @@ enum Backend {
 }
 
 impl Store {
-    /// Opens the store and creates missing directories. Sends no request to a bucket; see [`check`](Self::check).
-    ///
-    /// In a directory store, files are staged inside the directory, so that publishing is a rename or a hard link. For
-    /// a bucket, files are staged under `media_dir`.
-    ///
-    /// # Errors
-    /// A directory can't be created or locked, or the settings of the bucket are invalid or incomplete.
+    /// In a directory store, files are staged inside the directory, so that publishing is a rename or a hard link.
+    /// Sends no request to a bucket; see [`check`](Self::check).
     pub fn open(address: &StoreAddress, media_dir: &Path) -> Result<Self, StoreError> {
         let (backend, staging) = match address {
             StoreAddress::Directory(root) => {
@@ -108,8 +100,7 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Checks that a file can be staged and that a bucket can be listed. Fails with [`StoreError::Unavailable`] after
-    /// [`CHECK_TIMEOUT`].
+    /// Checks that a file can be staged and that a bucket can be listed.
     pub async fn check(&self) -> Result<(), StoreError> {
         let check = async {
             let mut probe = self.inner.staging.new_file();
@@ -130,23 +121,16 @@ impl Store {
         Staging::new(self.inner.staging.new_file())
     }
 
-    /// Creates the staged file of the resumable upload `id`. Dropping the returned value does not delete the file:
-    /// [`discard`](Self::discard) and [`sweep_kept`](Self::sweep_kept) do.
-    ///
-    /// # Errors
-    /// The file can't be created or synced, or exists already.
+    /// Dropping the returned value does not delete the file: [`discard`](Self::discard) and
+    /// [`sweep_kept`](Self::sweep_kept) do.
     pub async fn stage_named(&self, id: Uuid) -> Result<Staging, StoreError> {
         let path = self.kept(id);
         let file = spawn_blocking(move || StagedFile::create_kept(path)).await??;
         Ok(Staging::new(file))
     }
 
-    /// Opens the file of the resumable upload `id` for writing at `offset`, and truncates it there. The caller must
-    /// hold the file's [lock](Self::hold).
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such file; other errors if the file is shorter than `offset` or can't be
-    /// opened or truncated.
+    /// Truncates the file at `offset`, and fails if the file is shorter. The caller must hold the file's
+    /// [lock](Self::hold).
     pub async fn resume(&self, id: Uuid, offset: u64) -> Result<Staging, StoreError> {
         let path = self.kept(id);
         let file = spawn_blocking(move || StagedFile::resume(path, offset))
@@ -156,30 +140,19 @@ impl Store {
         Ok(Staging::new(file))
     }
 
-    /// Locks the file of the resumable upload `id` without waiting; `None` if another request, of this or another
-    /// process, has locked the file. A request keeps the lock while it [resumes](Self::resume) or
-    /// [discards](Self::discard) the file.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if the file does not exist; other errors if it can't be opened, locked or synced.
+    /// `None` if another request, of this or another process, has locked the file.
     pub async fn hold(&self, id: Uuid) -> Result<Option<Held>, StoreError> {
         let path = self.kept(id);
         spawn_blocking(move || Held::take(&path)).await?.map_err(StoreError::of_object)
     }
 
-    /// Deletes the file of the resumable upload `id`, if it exists.
     pub async fn discard(&self, id: Uuid) -> Result<(), StoreError> {
         let path = self.kept(id);
         Ok(spawn_blocking(move || remove_file(&path)).await??)
     }
 
-    /// Stores a staged file as the object `key` atomically: readers see nothing or the whole object. The work continues
-    /// if the caller is cancelled. The file of a resumable upload stays until it is [discarded](Self::discard), except
-    /// in a directory without hard links, where the file is renamed.
-    ///
-    /// # Errors
-    /// Errors of the store, such as [`StoreError::Full`]. The object may be stored nevertheless, if the directory could
-    /// not be synced or the service's response was lost.
+    /// Atomic: readers see nothing or the whole object. The work continues if the caller is cancelled. The object may
+    /// be stored despite an error, if the directory could not be synced or the service's response was lost.
     pub async fn publish(&self, staged: Staged, key: ObjectKey) -> Result<(), StoreError> {
         let Some(mut file) = staged.into_file() else {
             return Err(StoreError::other("a staged file was published twice"));
@@ -193,8 +166,7 @@ impl Store {
         }
     }
 
-    /// Stores `bytes` as the object `key` atomically. In a bucket, cancelling the caller cancels the request. Errors
-    /// are those of [`publish`](Self::publish).
+    /// Atomic. In a bucket, cancelling the caller cancels the request.
     pub async fn put(&self, key: ObjectKey, bytes: Bytes) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -210,12 +182,8 @@ impl Store {
         }
     }
 
-    /// Returns the bytes of the object `key`, or only those in `range`; the stream is empty if `range` is empty or
-    /// begins at or after the object's end. Waits until the first chunk was read, or the service's response has begun.
-    ///
-    /// # Errors
-    /// [`StoreError::NotFound`] if there is no such object (not checked in a bucket if `range` is empty); other errors
-    /// of the store. The stream may fail later too.
+    /// The stream is empty if `range` is empty or begins at or after the object's end. Waits until the first chunk was
+    /// read, or the service's response has begun.
     pub async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => directory.read(key, range).await,
@@ -223,10 +191,7 @@ impl Store {
         }
     }
 
-    /// Deletes the objects with these keys, if they exist.
-    ///
-    /// # Errors
-    /// An object could not be deleted; other objects may have been deleted.
+    /// After an error, other objects may have been deleted.
     pub async fn delete(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -247,8 +212,8 @@ impl Store {
         }
     }
 
-    /// Lists the files in the store's folder `objects`, including those that are not named like an object. In a
-    /// directory store, files more than one folder deep are not listed.
+    /// Includes files that are not named like an object. In a directory store, files more than one folder deep are not
+    /// listed.
     #[must_use]
     pub fn list(&self) -> Listing {
         match &self.inner.backend {
@@ -257,19 +222,13 @@ impl Store {
         }
     }
 
-    /// Deletes the staged files of processes that have ended, and returns their number; with [`Effect::Counts`], only
-    /// counts them. Files of resumable uploads stay, and so do files of running processes, even of other origins that
-    /// share the directory.
-    ///
-    /// # Errors
-    /// The staging folder can't be read, or a file can't be deleted.
+    /// Of processes that have ended. Files of resumable uploads stay.
     pub async fn sweep_staging(&self, effect: Effect) -> Result<usize, StoreError> {
         let inner = Arc::clone(&self.inner);
         Ok(spawn_blocking(move || inner.staging.sweep(effect)).await??)
     }
 
-    /// Deletes the files of resumable uploads that were last written at least `older_than` ago, and returns their
-    /// number. Deletes locked files too. Errors are those of [`sweep_staging`](Self::sweep_staging).
+    /// `older_than` is the time since the last write. Deletes locked files too.
     pub async fn sweep_kept(&self, older_than: Duration) -> Result<usize, StoreError> {
         let folder = self.inner.staging.kept();
         Ok(spawn_blocking(move || sweep(&folder, older_than)).await??)

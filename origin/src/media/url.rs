@@ -5,11 +5,9 @@ use crate::config::BaseUrl;
 use shared::media::url_path;
 use std::fmt::Write as _;
 
-/// The number of hex digits of a version: half of a SHA-256, enough that different contents in practice never have the
-/// same version.
+/// Half of a SHA-256, enough that different contents in practice never have the same version.
 const VERSION_CHARS: usize = 32;
 
-/// Returns the value of the URL parameter `v`: the first half of `sha256`, in hex.
 #[must_use]
 pub fn version(sha256: &[u8; 32]) -> String {
     let mut version = String::with_capacity(VERSION_CHARS);
@@ -25,19 +23,19 @@ pub struct Links {
 }
 
 impl Links {
-    /// Creates a builder of absolute URLs below `base`, or of URLs that are only paths if `base` is `None`.
+    /// Absolute URLs below `base`, or only paths without a `base`.
     #[must_use]
     pub fn new(base: Option<BaseUrl>) -> Self {
         Self { base }
     }
 
-    /// Returns the URL of the file at `place`; `sha256` is the hash of the file's content.
+    /// `sha256` is the hash of the file's content.
     #[must_use]
     pub fn file(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?v={}", self.bare(place), version(sha256))
     }
 
-    /// Returns the URL of the thumbnail of the file at `place`; `sha256` is the hash of the thumbnail's content.
+    /// `sha256` is the hash of the thumbnail's content.
     #[must_use]
     pub fn thumbnail(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?thumbnail=true&v={}", self.bare(place), version(sha256))
@@ -56,11 +54,11 @@ pub fn signed(url: &str, signature: &Signature) -> String {
     format!("{url}{sign}{}", signature.query())
 }
 
-/// The project, folder and name of a media file. All three must be validated already.
+/// All three must be validated already.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub project: &'a str,
-    /// The folder's path below the project; empty for the root folder.
+    /// Below the project; empty for the root folder.
     pub folder: &'a str,
     pub name: &'a str,
 }

@@ -4,10 +4,10 @@ use super::{Decode, Header, ImageFault, Size};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-/// The maximum size of the `meta` box, which describes the items of the file; usual images have less than 1 KB.
+/// Usual images have less than 1 KB.
 const META_MAX_BYTES: u64 = 1024 * 1024;
 
-/// The maximum number of boxes that are read on one level of the file.
+/// The maximum on one level of the file.
 const BOXES_MAX_COUNT: usize = 1024;
 
 pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
@@ -30,7 +30,6 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
             let mut meta = vec![0; (length - start) as usize];
             file.seek(SeekFrom::Start(at + start))?;
             file.read_exact(&mut meta)?;
-            // Skips version and flags.
             described = size(meta.get(4..).ok_or(ImageFault::Corrupt)?)?;
         }
         at += length;
@@ -41,21 +40,15 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
 
 struct BoxHead {
     kind: [u8; 4],
-    /// The length of the box header in bytes.
     start: u64,
-    /// The length of the whole box in bytes, including the header.
+    /// Includes the header.
     length: u64,
 }
 
-/// The maximum length in bytes of a box header.
 const HEAD_BYTES: usize = 16;
 
 impl BoxHead {
-    /// Parses the box header at the start of `head`. `left` is the number of bytes left in the file or enclosing box.
-    ///
-    /// # Errors
-    /// [`ImageFault::Cut`] if `head` is incomplete or the box is longer than `left`; [`ImageFault::Corrupt`] if it is
-    /// shorter than its header.
+    /// `left` is the number of bytes left in the file or enclosing box.
     fn read(head: &[u8], left: u64) -> Result<Self, ImageFault> {
         let [s0, s1, s2, s3, k0, k1, k2, k3, rest @ ..] = head else {
             return Err(ImageFault::Cut);
@@ -76,7 +69,6 @@ impl BoxHead {
     }
 }
 
-/// A list of boxes, each with its four-letter type and its content.
 type Boxes<'c> = Vec<([u8; 4], &'c [u8])>;
 
 fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
@@ -90,8 +82,7 @@ fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     Ok(found)
 }
 
-/// Returns the size of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
-/// `None` if the content of the `meta` box names no primary item, or no size of that item.
+/// Of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
 fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     let boxes = children(meta)?;
     let find = |wanted: &[u8; 4]| boxes.iter().find(|(kind, _)| kind == wanted);
@@ -130,7 +121,6 @@ fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     }))
 }
 
-/// Returns the property indices, counted from 1, that the `ipma` box associates with the item `wanted`.
 fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
     let mut fields = Fields::of(ipma);
     let (version, flags) = fields.version_and_flags();
@@ -154,7 +144,7 @@ fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
     found
 }
 
-/// Reads big-endian numbers from a byte slice. Numbers after the end of the slice are 0.
+/// Numbers after the end of the slice are 0.
 struct Fields<'c> {
     rest: &'c [u8],
 }
@@ -174,7 +164,7 @@ impl<'c> Fields<'c> {
         (self.number(1), self.number(3))
     }
 
-    /// Reads an item's id, which has two bytes in version 0 of a box and four in later versions.
+    /// An item's id has two bytes in version 0 of a box and four in later versions.
     fn item(&mut self, version: u32) -> u32 {
         self.number(if version == 0 { 2 } else { 4 })
     }

@@ -24,9 +24,8 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let decoder = WebPDecoder::new(BufReader::new(file))?;
     let (width, height) = decoder.dimensions();
     let pixels = Size { width, height }.pixels();
-    // Estimates the decoder's memory besides the decoded image, in half bytes per pixel. Lossy: three planes. Lossless:
-    // four samples and transforms. With opacity: a lossless image too. Animated: the canvas too. `bytes` (the file's
-    // length) is added for the file's data.
+    // An estimate in half bytes per pixel. Lossy: three planes. Lossless: four samples and transforms. With opacity: a
+    // lossless image too. Animated: the canvas too.
     let (animated, transparent) = (flags & 0x02 != 0, flags & 0x10 != 0);
     let halves = match &kind {
         b"VP8 " => 3,
@@ -41,8 +40,7 @@ pub(super) fn open_bmp(file: File) -> Result<Header, ImageFault> {
     header(BmpDecoder::new(BufReader::new(file))?, 0)
 }
 
-/// Returns the size of the image that `decoder` reads, the memory that decoding needs, and the function that decodes
-/// the image. The decoder needs `working_bytes` of memory besides the decoded pixels.
+/// `working_bytes` is the decoder's memory besides the decoded pixels.
 pub(super) fn header<D: ImageDecoder + 'static>(decoder: D, working_bytes: u64) -> Result<Header, ImageFault> {
     let (width, height) = decoder.dimensions();
     let size = Size { width, height };

@@ -1,16 +1,14 @@
-//! Converts the pixels of a thumbnail from the image's ICC profile to sRGB. An image without a profile counts as sRGB,
-//! or as plain CMYK. Only the thumbnail is converted, so the time does not depend on the image's size.
+//! Converts the pixels of a thumbnail from the image's ICC profile to sRGB. Only the thumbnail is converted, so the
+//! time does not depend on the image's size.
 
 use super::raster::Layout;
 use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
 
-/// The maximum size of an ICC profile in bytes, except in PNG, which has its own limit. Profiles of printers have 1 to
-/// 2 MB.
+/// PNG has its own limit. Profiles of printers have 1 to 2 MB.
 pub(super) const ICC_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Converts pixels to sRGB, and returns them with their new layout, which is never CMYK. As in browsers, an ICC profile
-/// is ignored if it is invalid or is for another colour space than that of the pixels. Without a profile, CMYK is
-/// converted by a simple formula, and other pixels are returned unchanged.
+/// The new layout is never CMYK. As in browsers, an ICC profile is ignored if it is invalid or is for another colour
+/// space than that of the pixels.
 pub(super) fn to_srgb(layout: Layout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (Layout, Vec<u8>) {
     match icc.and_then(|icc| converted(layout, &pixels, icc)) {
         Some(done) => done,
@@ -38,7 +36,7 @@ fn converted(layout: Layout, pixels: &[u8], icc: &[u8]) -> Option<(Layout, Vec<u
     Some((result, converted))
 }
 
-/// Converts CMYK without an ICC profile to RGB: each ink absorbs its complementary colour, black absorbs all colours.
+/// Each ink absorbs its complementary colour, black absorbs all colours.
 fn plain_inks(pixels: &[u8]) -> Vec<u8> {
     let mut light = Vec::with_capacity(pixels.len() / 4 * 3);
     for [cyan, magenta, yellow, black] in pixels.as_chunks::<4>().0 {

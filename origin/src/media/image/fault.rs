@@ -9,12 +9,10 @@ use std::io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ImageFault {
-    /// The file ends before the image is complete.
     #[error("it is cut short")]
     Cut,
     #[error("its data is corrupted")]
     Corrupt,
-    /// The file is a valid variant of its format, but no decoder here supports it.
     #[error("it is of a variant that can't be decoded here")]
     Unsupported,
     #[error("it measures {width} × {height} pixels")]
@@ -23,15 +21,14 @@ pub enum ImageFault {
     FileTooLarge(u64),
     #[error("decoding it takes {} MB of memory, the maximum is {} MB", needed_bytes.div_ceil(1_000_000), max_bytes / 1_000_000)]
     TooMuchMemory { needed_bytes: u64, max_bytes: u64 },
-    /// The image is far more complex than the output of usual encoders, for example a JPEG with too many scans, or
-    /// decoding it took more memory than its header shows.
+    /// For example, a JPEG with too many scans, or decoding took more memory than the image's header shows.
     #[error("it is more complex than any image needs to be")]
     TooCostly,
     #[error("decoding it takes longer than {IMAGE_DECODE_MAX_SECONDS} seconds")]
     TooSlow,
     #[error("too many images wait to be decoded")]
     Refused(Refused),
-    /// The image waited for a decoder thread and for memory longer than
+    /// Waited for a decoder thread and for memory longer than
     /// [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
     #[error("too many images wait to be decoded")]
     Overloaded,
@@ -40,7 +37,7 @@ pub enum ImageFault {
 }
 
 impl ImageFault {
-    /// Converts the error to the problem for an upload; `name` is the name of the image file.
+    /// `name` is the name of the image file.
     #[must_use]
     pub fn problem(&self, name: &str) -> Problem {
         let invalid = |message: String| Problem::new(ErrorCode::InvalidMedia, message);
@@ -121,7 +118,6 @@ impl From<::image::ImageError> for ImageFault {
     }
 }
 
-/// Returns whether `error` or one of its sources is an unexpected end of file.
 fn ended(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut source = Some(error);
     while let Some(error) = source {

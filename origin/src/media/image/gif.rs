@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::num::NonZeroU64;
 
-/// The maximum memory in bytes for a decoded frame, at one byte per pixel. The format itself allows 4 GB.
+/// At one byte per pixel. The format itself allows 4 GB.
 const FRAME_MAX_BYTES: u64 = IMAGE_MAX_PIXELS;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {
@@ -28,7 +28,6 @@ pub(super) fn open(file: File) -> Result<Header, ImageFault> {
 
 fn options() -> DecodeOptions {
     let mut options = DecodeOptions::new();
-    // One byte (a palette index) for each pixel instead of four.
     options.set_color_output(ColorOutput::Indexed);
     if let Some(bytes) = NonZeroU64::new(FRAME_MAX_BYTES) {
         options.set_memory_limit(MemoryLimit::Bytes(bytes));
@@ -63,7 +62,7 @@ fn decode(mut decoder: Decoder<BufReader<File>>, file: File, target: Target) -> 
     shrinker.finish(None, Orientation::NoTransforms)
 }
 
-/// Returns the RGBA colour of each palette index: `transparent` and indices beyond the palette are transparent.
+/// `transparent` and indices beyond the palette are transparent.
 fn colours(palette: &[u8], transparent: Option<u8>) -> [[u8; 4]; 256] {
     let mut colours = [[0; 4]; 256];
     for (colour, rgb) in colours.iter_mut().zip(palette.as_chunks::<3>().0) {
@@ -75,7 +74,7 @@ fn colours(palette: &[u8], transparent: Option<u8>) -> [[u8; 4]; 256] {
     colours
 }
 
-/// Checks that all frames up to the end marker are complete, without decoding them.
+/// Doesn't decode the frames.
 fn check_frames(mut file: File) -> Result<(), ImageFault> {
     file.seek(SeekFrom::Start(0))?;
     let mut options = options();

@@ -5,14 +5,13 @@ use ::image::codecs::ico::IcoDecoder;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
-/// The maximum size in bytes of a bitmap (an image that is not PNG) in an icon: 1,024 × 1,024 pixels of four bytes, and
-/// a mask.
+/// 1,024 × 1,024 pixels of four bytes, and a mask.
 const BITMAP_MAX_BYTES: u32 = 5 * 1024 * 1024;
 
 const PNG_SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
 struct Entry {
-    /// Width and height in pixels, as stored in the file: 0 means 256.
+    /// As stored in the file: 0 means 256.
     sides: [u8; 2],
     pixels: u32,
     bits: u16,
@@ -41,8 +40,6 @@ pub(super) fn open(mut file: File, file_bytes: u64) -> Result<Header, ImageFault
     codecs::header(IcoDecoder::new(Cursor::new(icon))?, icon_bytes)
 }
 
-/// Returns the entry of the largest image. Fails with [`ImageFault::Cut`] if the list of entries or any image extends
-/// beyond the file's end, and with [`ImageFault::Corrupt`] if there is no entry.
 fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     let mut head = [0; 6];
     file.read_exact(&mut head)?;
@@ -70,8 +67,8 @@ fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     largest.ok_or(ImageFault::Corrupt)
 }
 
-/// Changes a bitmap of 32 bits per pixel so that the decoder applies either its opacity or, if the opacity is 0
-/// everywhere, its mask. Windows and browsers do the same, while the decoder by itself would apply both.
+/// The decoder would apply both opacity and mask. Windows and browsers apply the opacity, or the mask if the opacity is
+/// 0 everywhere.
 fn resolve_mask(bitmap: &mut Vec<u8>) {
     let number = |at: usize| {
         let bytes = bitmap.get(at..).and_then(|bytes| bytes.first_chunk());
@@ -97,8 +94,7 @@ fn resolve_mask(bitmap: &mut Vec<u8>) {
     }
 }
 
-/// Returns an icon file with only `bitmap`. Width and height come from the bitmap's header if it has 40 bytes or more,
-/// since those in `entry` may be wrong.
+/// Width and height come from the bitmap's header if possible, since those in `entry` may be wrong.
 fn of_one(entry: &Entry, bitmap: &[u8]) -> Vec<u8> {
     let mut icon = vec![0, 0, 1, 0, 1, 0];
     match *bitmap {

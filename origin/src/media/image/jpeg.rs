@@ -10,17 +10,16 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
 
-/// The maximum number of scans; encoders write up to a dozen. A decoder processes all coefficients for each scan, so a
-/// small file with thousands of scans would take minutes of CPU time.
+/// Encoders write up to a dozen. A decoder processes all coefficients for each scan, so a small file with thousands of
+/// scans would take minutes of CPU time.
 const SCANS_MAX: u32 = 100;
 
-/// The maximum product of pixels and scans: 100 megapixels in 25 scans.
+/// The product of pixels and scans: 100 megapixels in 25 scans.
 const SCAN_PIXELS_MAX: u64 = 2_500_000_000;
 
-/// The maximum number of bits of a sample that the binding of libjpeg-turbo decodes.
 const PRECISION_MAX_BITS: u8 = 8;
 
-/// The memory in bytes that libjpeg-turbo takes for each pixel of the image's width, besides the decoded pixels.
+/// For each pixel of the image's width, besides the decoded pixels.
 const ROW_PIXEL_BYTES: u64 = 256;
 
 pub(super) fn open(file: File, limits: &Limits) -> Result<Header, ImageFault> {
@@ -81,8 +80,7 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
     })
 }
 
-/// Returns the smallest scaling factor that gives at least 1.5 times the thumbnail's size, so that the final filter has
-/// enough pixels, among the factors that libjpeg-turbo decodes fast. A lossless JPEG is not scaled.
+/// Scales to at least 1.5 times the thumbnail's size, so that the final filter has enough pixels.
 fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
     if segments.lossless {
         return ScalingFactor::ONE;
@@ -96,8 +94,8 @@ fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
         .unwrap_or(ScalingFactor::ONE)
 }
 
-/// Parts of the texts of libjpeg-turbo's harmless warnings. The Rust binding reports warnings as errors, without
-/// numbers; all other warnings mean that data is missing or damaged.
+/// The Rust binding reports libjpeg-turbo's warnings as errors without numbers. All other warnings mean that data is
+/// missing or damaged.
 const HARMLESS: [&str; 3] =
     ["extraneous bytes before marker", "Inconsistent progression sequence", "Invalid SOS parameters"];
 

@@ -5,16 +5,13 @@
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// A reader that fails with [`io::ErrorKind::OutOfMemory`] once the process' resident memory has grown by more than a
-/// given number of bytes. Sets no limit if the system does not report resident memory.
+/// Sets no limit if the system does not report resident memory.
 pub(super) struct MemoryGuard<R> {
     inner: R,
-    /// The maximum resident memory of the process in bytes; `None` if the system does not report the resident memory.
     resident_max_bytes: Option<u64>,
 }
 
 impl<R> MemoryGuard<R> {
-    /// Wraps `inner`. Reads fail once the process' memory has grown by more than `growth_bytes` since this call.
     pub(super) fn new(inner: R, growth_bytes: u64) -> Self {
         Self { inner, resident_max_bytes: resident_bytes().map(|bytes| bytes + growth_bytes) }
     }
@@ -37,7 +34,7 @@ impl<R: Seek> Seek for MemoryGuard<R> {
     }
 }
 
-/// Returns this process' resident memory in bytes, from Linux's `/proc/self/statm`; `None` if it can't be read.
+/// From Linux's `/proc/self/statm`.
 fn resident_bytes() -> Option<u64> {
     let sizes = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = sizes.split(' ').nth(1)?.parse().ok()?;

@@ -8,19 +8,17 @@ use ::png::{ColorType, Decoder, Limits, Reader, Transformations};
 use std::fs::File;
 use std::io::BufReader;
 
-/// The maximum memory in bytes for chunks that the decoder keeps, including a decompressed ICC profile.
+/// For chunks that the decoder keeps, including a decompressed ICC profile.
 const CHUNKS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {
     let mut decoder =
         Decoder::new_with_limits(BufReader::with_capacity(64 * 1024, file), Limits { bytes: CHUNKS_MAX_BYTES });
     decoder.set_ignore_text_chunk(true);
-    // Samples are converted to eight bits, and palettes and transparent colours are resolved.
     decoder.set_transformations(Transformations::normalize_to_color8());
     let reader = decoder.read_info()?;
     let info = reader.info();
     let size = Size { width: info.width, height: info.height };
-    // The memory for pixels: the whole image if it is interlaced, otherwise some rows.
     let pixels_bytes = match info.interlaced {
         true => reader.output_buffer_size().ok_or(ImageFault::TooCostly)? as u64,
         false => u64::from(size.width) * 32,
@@ -66,7 +64,7 @@ fn decode(mut reader: Reader<BufReader<File>>, target: Target) -> Result<super::
             push(&row)?;
         }
     }
-    // The rest of the file has to be read for metadata; further frames are checked without being decoded.
+    // Metadata may follow the pixels. Further frames are checked without being decoded.
     reader.finish()?;
     let info = reader.info();
     // An image that declares sRGB needs no profile.

@@ -1,7 +1,6 @@
-//! Threads that decode images, with low priority and within a memory budget. Each project may have only a share of the
-//! images in the pool, and the threads take jobs from the projects in turn (round robin). If a decoder panics, only its
-//! image fails. A decoder that hangs can't be stopped, so size and estimated memory are checked before decoding, and
-//! the caller gets an error after a timeout.
+//! Threads that decode images, with low priority and within a memory budget. The threads take jobs from the projects in
+//! turn (round robin). A decoder that hangs can't be stopped, so size and estimated memory are checked before decoding,
+//! and the caller gets an error after a timeout.
 
 use super::{ImageFault, Limits, Picture, open};
 use crate::media::sniff::ImageFormat;
@@ -18,22 +17,21 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// The nice value of decoder threads: their priority is below that of the threads that serve requests.
+/// Below the priority of the threads that serve requests.
 const NICE: i32 = 10;
 
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSize {
     pub threads: usize,
-    /// The maximum number of images that wait or are being decoded, for all projects together.
+    /// Waiting or being decoded, for all projects together.
     pub images: usize,
-    /// The maximum number of images that wait or are being decoded, for one project.
     pub project_images: usize,
     pub wait_max: Duration,
     pub decode_max: Duration,
 }
 
 impl Default for PoolSize {
-    /// Returns one thread less than there are processors, but at least one, and the default limits.
+    /// One thread less than there are processors, but at least one.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -46,10 +44,9 @@ impl Default for PoolSize {
     }
 }
 
-/// A job for a decoder thread; its argument is the memory budget that all jobs share.
 pub(super) type Job = Box<dyn FnOnce(&Budget) + Send>;
 
-/// A pool of threads that decode images. When the pool is dropped, the threads end once the queue is empty.
+/// When the pool is dropped, the threads end once the queue is empty.
 #[derive(Debug)]
 pub struct MediaPool {
     queue: Arc<Queue>,
@@ -59,10 +56,6 @@ pub struct MediaPool {
 }
 
 impl MediaPool {
-    /// Creates a pool and starts its threads.
-    ///
-    /// # Errors
-    /// The operating system can't start a thread.
     pub fn start(size: PoolSize, limits: Limits) -> std::io::Result<Self> {
         let queue = Arc::new(Queue::default());
         let budget = Arc::new(Budget::new(limits.memory_bytes));
@@ -73,13 +66,7 @@ impl MediaPool {
         Ok(Self { queue, shares: Shares::new(size.images as u64, size.project_images as u64), limits, size })
     }
 
-    /// Decodes the image at `path` and makes its thumbnail, on a pool thread. The file must exist until this call
-    /// returns.
-    ///
-    /// # Errors
-    /// [`ImageFault::Refused`] if the project or all projects have the maximum number of images in the pool;
-    /// [`ImageFault::Overloaded`] if decoding has not begun within [`PoolSize::wait_max`]; [`ImageFault::TooSlow`] if
-    /// decoding takes longer than [`PoolSize::decode_max`]; other faults of the file or the image.
+    /// The file must exist until this call returns.
     pub async fn examine(
         &self,
         project: &ProjectName,
@@ -96,8 +83,8 @@ impl MediaPool {
         .await
     }
 
-    /// Returns the number of images that wait for a thread, and of those that a thread has taken (which may still wait
-    /// for memory).
+    /// The number of images that wait for a thread, and of those that a thread has taken (which may still wait for
+    /// memory).
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         self.queue.load()
@@ -154,10 +141,9 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    /// The jobs of each project, in the order of the round robin. Projects without jobs are absent.
+    /// In the order of the round robin. Projects without jobs are absent.
     projects: VecDeque<(ProjectName, VecDeque<Job>)>,
     is_closed: bool,
-    /// The number of jobs that threads have taken from the queue and not finished.
     running: usize,
 }
 
@@ -176,7 +162,7 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Waits for the next job and returns it; `None` once the queue is closed and empty.
+    /// `None` once the queue is closed and empty.
     pub(super) fn next(&self) -> Option<Job> {
         let mut waiting = unpoisoned(self.waiting.lock());
         loop {
@@ -216,7 +202,7 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-/// A limit of memory in bytes that all decoder threads share.
+/// Bytes of memory that all decoder threads share.
 pub(super) struct Budget {
     total: u64,
     taken: Mutex<u64>,
@@ -231,9 +217,6 @@ impl Budget {
     }
 
     /// Waits until `bytes` of memory are free, and reserves them until the returned value is dropped.
-    ///
-    /// # Errors
-    /// [`ImageFault::TooMuchMemory`] if the whole budget is smaller than `bytes`.
     pub(super) fn take(&self, bytes: u64) -> Result<Share<'_>, ImageFault> {
         if bytes > self.total {
             return Err(ImageFault::TooMuchMemory { needed_bytes: bytes, max_bytes: self.total });

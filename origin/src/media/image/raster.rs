@@ -3,14 +3,13 @@
 use super::Size;
 use ::image::metadata::Orientation;
 
-/// The samples of one pixel, one byte each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Grey,
     Rgb,
-    /// Red, green, blue and opacity; colours are not premultiplied with opacity.
+    /// Colours are not premultiplied with opacity.
     Rgba,
-    /// Cyan, magenta, yellow and black; 255 is full ink.
+    /// 255 is full ink.
     Cmyk,
 }
 
@@ -24,11 +23,9 @@ impl Layout {
     }
 }
 
-/// The pixels of a decoded image, which the decoder may already have shrunk.
 pub(super) struct Raster {
     pub(super) size: Size,
-    /// The exact width and height of the image, in pixels of the raster. After shrinking, the image may cover only a
-    /// part of the raster's last column and row.
+    /// In pixels of the raster. After shrinking, the image may cover only a part of the raster's last column and row.
     pub(super) covered: (f64, f64),
     pub(super) layout: Layout,
     pub(super) pixels: Vec<u8>,

@@ -6,26 +6,24 @@ use super::raster::{Layout, Raster};
 use super::{ImageFault, Size, Target};
 use ::image::metadata::Orientation;
 
-/// The maximum factor by which an image is shrunk, so that the sum of a column of samples fits into 16 bits.
+/// The sum of a column of samples must fit into 16 bits.
 const FACTOR_MAX: u32 = 128;
 
-/// The minimum ratio of the shrunk image's width and height to those of the thumbnail, unless the factor is 1.
+/// The minimum ratio of the shrunk image's sides to those of the thumbnail, unless the factor is 1.
 const OVERSAMPLING: u32 = 2;
 
-/// Shrinks an image by an integer factor: takes its rows from top to bottom, and computes means of squares of pixels.
 pub(super) struct Shrinker {
     from: Size,
     to: Size,
     factor: u32,
     layout: Layout,
-    /// The sums of the rows that form the current row of the result, one sum for each byte of a row.
+    /// The rows that form the current row of the result, one sum for each byte of a row.
     columns: Sums,
     rows: u32,
     pixels: Vec<u8>,
 }
 
 enum Sums {
-    /// No sums, since the factor is 1.
     None,
     Plain(Vec<u16>),
     Weighted(Vec<u32>),
@@ -52,8 +50,6 @@ impl Shrinker {
         }
     }
 
-    /// Adds the next row. Fails with [`ImageFault::Corrupt`] if the row has a wrong length or the image has all its
-    /// rows already.
     pub(super) fn push(&mut self, row: &[u8]) -> Result<(), ImageFault> {
         if row.len() != self.from.width as usize * self.layout.bytes() || self.rows == self.from.height {
             return Err(ImageFault::Corrupt);
@@ -104,7 +100,6 @@ impl Shrinker {
         }
     }
 
-    /// Returns the shrunk image. Fails with [`ImageFault::Cut`] if rows are missing.
     pub(super) fn finish(self, icc: Option<Vec<u8>>, orientation: Orientation) -> Result<Raster, ImageFault> {
         if self.rows != self.from.height {
             return Err(ImageFault::Cut);
@@ -127,8 +122,7 @@ fn factor(Target { from, to }: Target) -> u32 {
     across.min(down).clamp(1, FACTOR_MAX)
 }
 
-/// Returns the maximum memory in bytes for shrinking an image of this size, besides the row that is passed to
-/// [`Shrinker::push`].
+/// In bytes, besides the row that is passed to [`Shrinker::push`].
 pub(super) fn memory_bytes(size: Size) -> u64 {
     const SMALL_RESULT_MAX_BYTES: u64 = 2 * 1024 * 1024;
     let (width, height) = (u64::from(size.width), u64::from(size.height));

@@ -13,7 +13,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 const JPEG: u16 = 7;
 
-/// The memory for decoding a JPEG-compressed strip or tile, as a multiple of the memory for its samples.
+/// A multiple of the memory for a strip's or tile's samples.
 const JPEG_COPIES: u64 = 6;
 
 type Reader = Decoder<BufReader<File>>;
@@ -32,7 +32,6 @@ pub(super) fn open(file: File, file_bytes: u64, limits: &Limits) -> Result<Heade
     let again = file.try_clone()?;
     let mut decoder = match Decoder::new(BufReader::new(file)) {
         Ok(decoder) => decoder.with_limits(inner),
-        // A valid file of a variant that no decoder here supports is accepted without a thumbnail.
         Err(TiffError::UnsupportedError(_)) => {
             let size = first_size(&mut BufReader::new(again))?;
             return Ok(without_pixels(size, Orientation::NoTransforms));
@@ -60,8 +59,7 @@ fn without_pixels(size: Size, orientation: Orientation) -> Header {
     Header { size, memory_bytes: 0, decode: Decode::Shown(size.turned(orientation)) }
 }
 
-/// Reads the size of the image from the first directory, for files that the crate `tiff` can't open. Fails with
-/// [`ImageFault::Corrupt`] if the directory has no width or height.
+/// For files that the crate `tiff` can't open.
 fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     let mut order = [0; 2];
     file.seek(SeekFrom::Start(0))?;
@@ -102,7 +100,7 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     }
 }
 
-/// Returns the memory in bytes for decoding: a strip or tile, and the row of tiles that is assembled from tiles.
+/// A strip or tile, and the row of tiles that is assembled from tiles.
 fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u64, ImageFault> {
     let (chunk_width, chunk_height) = decoder.chunk_dimensions();
     let rows = u64::from(chunk_height.min(size.height));
@@ -137,12 +135,8 @@ fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault>
     Ok(())
 }
 
-/// Reads the layout of a pixel's samples from the file's tags.
-///
-/// # Errors
-/// [`ImageFault::Unsupported`] for variants that the decoder refuses or misreads: reversed bit order; a separate plane
-/// for each sample; a predictor together with extra samples that the decoder drops; other colour types or bit depths
-/// than those matched here.
+/// Fails with [`ImageFault::Unsupported`] for variants that the decoder refuses or misreads, such as a reversed bit
+/// order, a separate plane for each sample, or a predictor together with extra samples that the decoder drops.
 fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
     let mut tag = |tag, default| -> Result<u16, ImageFault> { Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default)) };
@@ -182,7 +176,7 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
     let across = width.div_ceil(chunk_width);
     let line = width as usize * samples.layout.bytes();
     let mut shrinker = Shrinker::new(target, samples.layout);
-    // Adjacent tiles are assembled to full rows; a strip is already as wide as the image.
+    // A strip is already as wide as the image.
     let mut band = Vec::new();
     let mut row_of_pixels = vec![0; line];
     for row in 0..height.div_ceil(chunk_height) {
@@ -217,8 +211,7 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
     shrinker.finish(icc, orientation)
 }
 
-/// Converts one row of a strip or tile, of `count` samples of `depth` bits, to one byte per sample. Samples of less
-/// than a byte are packed, and each row begins with a new byte.
+/// Samples of less than a byte are packed, and each row begins with a new byte.
 fn eight_bits(chunk: &DecodingResult, depth: u8, count: usize, row: usize) -> Result<Cow<'_, [u8]>, ImageFault> {
     fn part<T>(samples: &[T], count: usize, row: usize) -> Result<&[T], ImageFault> {
         let part = samples.get(count * row..count * (row + 1));
@@ -253,7 +246,6 @@ fn eight_bits(chunk: &DecodingResult, depth: u8, count: usize, row: usize) -> Re
 }
 
 impl Samples {
-    /// Converts a row of samples, one byte each, to pixels of `self.layout`.
     fn arrange(&self, pixels: &[u8], line: &mut [u8]) {
         let pixels = pixels.chunks_exact(usize::from(self.colours.num_samples()));
         let line = line.chunks_exact_mut(self.layout.bytes());
@@ -282,7 +274,7 @@ impl Samples {
     }
 }
 
-/// Converts a pixel from YCbCr as JPEG defines it (ITU-R BT.601, full range) to RGB.
+/// YCbCr as JPEG defines it (ITU-R BT.601, full range).
 fn rgb(light: u8, blue: u8, red: u8) -> [u8; 3] {
     let (light, blue, red) = (f32::from(light), f32::from(blue) - 128.0, f32::from(red) - 128.0);
     [light + 1.402 * red, light - 0.344_136 * blue - 0.714_136 * red, light + 1.772 * blue]

@@ -14,7 +14,6 @@ pub enum Ownership {
 }
 
 impl Library {
-    /// Returns whether the store has no owner mark, the mark of this installation, or the mark of another one.
     pub async fn ownership(&self) -> Result<Ownership, SweepError> {
         let own = self.table.installation().await?;
         Ok(match self.store.owner().await? {
@@ -29,12 +28,7 @@ impl Library {
         Ok(self.store.take_over(format!("{own}\n")).await?)
     }
 
-    /// Checks that the store does not belong to another installation. Marks an empty store without a mark as this
-    /// installation's; a store with objects but without a mark passes, with a warning in the log. After the first
-    /// success, the result is cached.
-    ///
-    /// # Errors
-    /// `storage_unavailable` if the store's mark is another installation's; errors of the store or MariaDB.
+    /// A store with objects but without a mark passes, with a warning in the log.
     pub(super) async fn check_owner(&self) -> Result<(), Problem> {
         let checked = self.owner_checked.get_or_try_init(|| self.claim_if_empty());
         match checked.await {

@@ -16,34 +16,29 @@ use shared::upload::{Existing, Visibility};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The timeout for storing all files of one upload: enough for 10 GiB at 1 MB/s.
+/// Enough for all files of one upload: 10 GiB at 1 MB/s.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// The time from the start of a publication until regular sweeps delete its objects if their rows were not written:
-/// [`PUBLISH_TIMEOUT`], and an hour for clock differences.
+/// Regular sweeps delete the objects of an older publication without rows: [`PUBLISH_TIMEOUT`], and an hour for clock
+/// differences.
 pub(super) const PUBLISH_GRACE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// The maximum number of objects of one upload that are stored concurrently. A bucket takes tens of milliseconds for
-/// each.
+/// Of one upload. A bucket takes tens of milliseconds for each object.
 const OBJECTS_AT_ONCE: usize = 4;
 
 #[derive(Debug)]
 pub struct Publication {
     pub project: ProjectName,
     pub folder: FolderPath,
-    /// Whether existing files of the same names are replaced, or make the publication fail.
     pub existing: Existing,
-    /// The existing files that may be replaced.
     pub replaceable: FileScope,
     pub files: Vec<Examined>,
-    /// The caller that uploaded the files; `None` for full keys and the command line.
+    /// `None` for full keys and the command line.
     pub uploader: Option<Uploader>,
-    /// The resumable upload whose file is published; `None` for other uploads.
     pub upload: Option<FinishedUpload>,
 }
 
 impl Publication {
-    /// Returns whether publishing makes the folder private, with all files in it and in its subfolders.
     #[must_use]
     pub fn makes_folder_private(&self) -> bool {
         let mut files = self.files.iter();
@@ -101,7 +96,6 @@ impl Publication {
     }
 }
 
-/// The objects of a publication, and the rows to write after the objects are stored.
 #[derive(Debug)]
 pub(super) struct Parts {
     objects: Vec<(ObjectKey, Object)>,
@@ -119,9 +113,8 @@ impl Parts {
         self.objects.iter().map(|(key, _)| *key).collect()
     }
 
-    /// Enters the keys of all objects in the ledger, stores the objects, and returns the rows to write. After an error
-    /// of the store or [`PUBLISH_TIMEOUT`], deletes the objects but keeps their ledger entries, since an interrupted
-    /// request to the store may still take effect and leave an object.
+    /// After an error of the store or [`PUBLISH_TIMEOUT`], deletes the objects but keeps their ledger entries, since an
+    /// interrupted request to the store may still take effect and leave an object.
     pub(super) async fn store(self, store: &Store, table: &MediaTable) -> Result<NewRows, Problem> {
         let keys = self.keys();
         let due_at = now() + PUBLISH_GRACE.as_secs();
@@ -143,8 +136,8 @@ impl Parts {
     }
 }
 
-/// Stores objects, at most [`OBJECTS_AT_ONCE`] at the same time. After an error, starts no further object but waits for
-/// the requests in flight: otherwise an object could be stored after the caller has deleted it.
+/// After an error, starts no further object but waits for the requests in flight: otherwise an object could be stored
+/// after the caller has deleted it.
 async fn store_all(objects: Vec<(ObjectKey, Object)>, store: &Store) -> Result<(), StoreError> {
     let has_failed = AtomicBool::new(false);
     let mut storing = stream::iter(objects)

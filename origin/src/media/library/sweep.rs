@@ -15,22 +15,19 @@ use shared::error::{ErrorCode, Problem};
 use std::time::{Duration, SystemTime};
 use tokio_util::sync::CancellationToken;
 
-/// The average time between two sweeps of an origin.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// The number of objects for which a sweep calls the store and MariaDB at a time. Counting due objects with
-/// [`Effect::Counts`] has no such limit.
+/// Objects per call of the store and MariaDB. Counting due objects with [`Effect::Counts`] has no such limit.
 const SWEPT_AT_ONCE: usize = 500;
 
 const BATCHES_MAX_COUNT: usize = 1_000;
 
-/// Up to this number of orphans, a full sweep does not check their percentage: a small store may consist mostly of
+/// Up to this number, a full sweep does not check the percentage of orphans: a small store may consist mostly of
 /// orphans.
 const ORPHANS_ALWAYS_PLAUSIBLE: u64 = 100;
 
-/// The result of a sweep. `due`, `staged` and `orphans` are the numbers of files that the sweep deleted or, with
-/// [`Effect::Counts`], would delete. `strangers` and `objects` are the numbers of files found.
-/// [`Library::sweep`] does not list the store, and leaves `orphans`, `strangers` and `objects` 0.
+/// With [`Effect::Counts`], `due`, `staged` and `orphans` are what the sweep would delete. [`Library::sweep`] does not
+/// list the store, and leaves `orphans`, `strangers` and `objects` 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub due: u64,
@@ -44,12 +41,11 @@ pub struct Swept {
 #[derive(Clone, Copy, Debug)]
 pub struct SweepTerms {
     pub effect: Effect,
-    /// The minimum age of orphans that the sweep deletes, and of unfinished publications whose objects the sweep
-    /// deletes. For unfinished publications, a longer time than four hours counts as four hours. Objects of deleted and
-    /// replaced files are deleted at any age.
+    /// The minimum age of orphans and of unfinished publications (for these, more than four hours counts as four
+    /// hours). Objects of deleted and replaced files are deleted at any age.
     pub grace: Duration,
-    /// The maximum percentage of orphans among all objects. A sweep that finds a higher percentage, and more than 100
-    /// orphans, deletes nothing, since the database may be incomplete or belong to another store.
+    /// The maximum percentage of orphans. A sweep that finds more, and over 100 orphans, deletes nothing, since the
+    /// database may be incomplete or belong to another store.
     pub share_max: u8,
 }
 
@@ -61,16 +57,13 @@ pub enum SweepError {
     Table(#[from] TableError),
     #[error("the media store is marked as another installation's")]
     Another,
-    /// The store has objects but no owner mark. Nothing was deleted.
     #[error("the media store holds objects and no mark of the installation that owns them")]
     Unmarked,
-    /// There are more than 100 orphans, and their percentage exceeds [`SweepTerms::share_max`]. Nothing was deleted.
     #[error("{orphans} of {objects} objects in the media store are named by no row of this database")]
     Implausible { orphans: u64, objects: u64 },
 }
 
 impl SweepError {
-    /// Converts the error to a problem, and logs its details or attaches them as the problem's cause.
     #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
@@ -85,7 +78,7 @@ impl SweepError {
 }
 
 impl Library {
-    /// Sweeps immediately and then every 5 to 15 minutes, until `stop` is cancelled.
+    /// Every 5 to 15 minutes.
     pub async fn sweep_always(self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -105,12 +98,8 @@ impl Library {
         }
     }
 
-    /// Deletes the staged files of processes that have ended, and the objects that are due according to the ledger:
-    /// those of deleted and replaced files, of failed publications, and of publications that began at least four hours
-    /// ago and wrote no rows.
-    ///
-    /// # Errors
-    /// The store or MariaDB failed; some files and objects may have been deleted.
+    /// Deletes objects that are due according to the ledger, and staged files of ended processes. Objects of
+    /// publications that wrote no rows are due four hours after the publication began.
     pub async fn sweep(&self) -> Result<Swept, SweepError> {
         Ok(Swept {
             // Staged files are deleted first, so that the disk does not fill up while MariaDB is unavailable or the
@@ -121,18 +110,10 @@ impl Library {
         })
     }
 
-    /// Lists the whole store, and deletes (with [`Effect::Counts`], only counts) staged files of processes that have
-    /// ended, objects of deleted and replaced files, and other objects that no row refers to and that are old enough
-    /// (see [`SweepTerms::grace`]). A short grace period may make uploads in progress fail, but never deletes an object
-    /// that a row refers to.
-    ///
-    /// # Errors
-    /// [`SweepError::Another`], [`SweepError::Unmarked`] or [`SweepError::Implausible`], and nothing was deleted (not
-    /// with [`Effect::Counts`], which skips these checks); the store or MariaDB failed, and some objects may have been
-    /// deleted.
+    /// Lists the whole store. A short [`SweepTerms::grace`] may make uploads in progress fail, but never deletes an
+    /// object that a row refers to. [`Effect::Counts`] skips the checks of owner and plausibility.
     pub async fn sweep_all(&self, terms: SweepTerms) -> Result<Swept, SweepError> {
         let (mut swept, orphans) = self.find_orphans(terms.grace).await?;
-        // Includes objects that were entered in the ledger at least `terms.grace` ago.
         let due = now() + PUBLISH_GRACE.saturating_sub(terms.grace).as_secs();
         if terms.effect == Effect::Counts {
             let deletable = self.table.deletable_by(due).await?;
@@ -157,8 +138,7 @@ impl Library {
         Ok(swept)
     }
 
-    /// Lists the store, counts its files, and returns the keys of orphans older than `grace`. Each key takes 16 bytes
-    /// of memory.
+    /// Each key takes 16 bytes of memory.
     async fn find_orphans(&self, grace: Duration) -> Result<(Swept, Vec<ObjectKey>), SweepError> {
         let (mut found, mut orphans) = (Swept::default(), Vec::new());
         let mut old = Vec::with_capacity(SWEPT_AT_ONCE);
@@ -183,8 +163,7 @@ impl Library {
         Ok((found, orphans))
     }
 
-    /// Deletes the objects that are due at `now` (in seconds since 1970) according to the ledger, at most 500,000, and
-    /// returns how many of them were in the store.
+    /// `now` is in seconds since 1970. Deletes at most 500,000 objects; the result counts those that were in the store.
     async fn sweep_due(&self, now: u64) -> Result<u64, SweepError> {
         let mut swept = 0;
         for _ in 0..BATCHES_MAX_COUNT {
@@ -201,8 +180,7 @@ impl Library {
         Ok(swept)
     }
 
-    /// Returns the keys of `keys` that are neither in a row nor in the ledger. No row will refer to them later, since a
-    /// key is entered in the ledger before its object is stored.
+    /// No row will refer to the result's keys later, since a key is entered in the ledger before its object is stored.
     async fn unnamed(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, SweepError> {
         let named = self.table.known(keys).await?;
         let unnamed = keys.iter().copied().filter(|key| !named.contains(key));

@@ -20,8 +20,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     }
 }
 
-/// Detects ISO base media files by the major brand; images with a generic major brand by the compatible brands, or else
-/// as `image/heif`. Returns `video/mp4` for other unknown major brands.
+/// Unknown major brands are `video/mp4`, unless they are generic brands of images.
 fn brands(head: &[u8]) -> Sniffed {
     let size = head.first_chunk().map_or(0, |size| u32::from_be_bytes(*size) as usize);
     let end = size.clamp(12, 256).min(head.len());
@@ -58,12 +57,10 @@ fn by_brand(brand: &[u8]) -> Option<Sniffed> {
     })
 }
 
-/// Detects Matroska and WebM by the document type (element 0x4282) in the EBML header; `None` for other documents, or
-/// if the first 64 bytes lack the element.
+/// The document type is element 0x4282 in the EBML header.
 fn ebml(head: &[u8]) -> Option<Sniffed> {
     let header = head.get(..64).unwrap_or(head);
     let at = header.windows(2).position(|id| id == [0x42, 0x82])?;
-    // One byte of length precedes the text.
     let text = header.get(at + 3..)?;
     if text.starts_with(b"webm") {
         Some(Sniffed::of("video/webm", MediaKind::Video))
@@ -74,7 +71,6 @@ fn ebml(head: &[u8]) -> Option<Sniffed> {
     }
 }
 
-/// Returns `video/ogg` if `head` contains the start of a video stream, otherwise `audio/ogg`.
 fn ogg(head: &[u8]) -> Sniffed {
     const VIDEO: [&[u8]; 3] = [b"\x80theora", b"BBCD\0", b"\x01video\0\0\0"];
     let moving = VIDEO.iter().any(|mark| head.windows(mark.len()).any(|bytes| bytes == *mark));

@@ -1,9 +1,8 @@
 //! Tables of media types for [`super::label`]: synonyms, groups of related types, and properties of types.
 
-/// The media type of files whose format is not recognized.
 pub(in crate::media) const UNKNOWN: &str = "application/octet-stream";
 
-/// Synonyms of media types, each with the name that replaces it.
+/// Each with the name that replaces it.
 pub(super) const ALIASES: &[(&str, &str)] = &[
     ("image/jpg", "image/jpeg"),
     ("image/pjpeg", "image/jpeg"),
@@ -62,8 +61,8 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("application/x-binary", UNKNOWN),
 ];
 
-/// A group of media types that share a container format or syntax: a label of one type does not contradict content of
-/// another type in the group.
+/// Types that share a container format or syntax: a label of one type does not contradict content of another type in
+/// the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     IsoMedia,
@@ -190,8 +189,7 @@ pub(super) const TEXTUAL_MEDIA: &[&str] = &[
     "image/x-xpm",
 ];
 
-/// Media types whose files this program recognises by their first bytes. Such a type as a label is an error unless the
-/// content is of that type, or of another type in the same [`Family`].
+/// As a label, such a type is an error unless the content is of that type, or of another type in the same [`Family`].
 pub(super) const VERIFIABLE: &[&str] = &[
     "application/gzip",
     "application/pdf",

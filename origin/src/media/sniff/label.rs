@@ -8,36 +8,26 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::MediaKind;
 
-/// The maximum length of a label that is parsed as a media type; RFC 6838 limits type and subtype to 127 bytes each.
+/// RFC 6838 limits type and subtype to 127 bytes each.
 const MIME_MAX_BYTES: usize = 255;
 
-/// The media type of a file, determined from its first bytes and its label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The media type in lower case, without parameters.
+    /// In lower case, without parameters.
     pub mime: String,
-    /// The type detected from the first bytes; `None` if no known format matches.
     pub sniffed: Option<Sniffed>,
 }
 
 impl Verdict {
-    /// Returns the image format; `None` if the content is not of a supported image format.
     #[must_use]
     pub fn image(&self) -> Option<ImageFormat> {
         self.sniffed.and_then(|sniffed| sniffed.image)
     }
 }
 
-/// Determines the media type of a file from `head`, its first bytes. `declared` is the upload's label: a media type, or
-/// a file extension such as `png`. `kind` is the `type` of the upload, and `name` the file name.
-///
-/// The content decides. The label is used where the content leaves several types possible or is of no known format; an
-/// invalid label or unknown extension counts as no label, and so may the extension of a binary type if the content is
-/// text. Without a label, the extension of `name` may refine the type, but never turns a type that is served as a
-/// download into a type that is served inline (see [`may_be_shown`]).
-///
-/// # Errors
-/// `invalid_media` if the content is not of the type `kind`, or contradicts the label.
+/// The content decides. The label `declared` (a media type or a file extension) is used where the content leaves
+/// several types possible or is of no known format. Without a label, the extension of `name` may refine the type, but
+/// never turns a type that is served as a download into a type that is served inline (see [`may_be_shown`]).
 pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<Verdict, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
@@ -64,20 +54,17 @@ fn has_slash(label: Option<&str>) -> bool {
     label.is_some_and(|label| label.contains('/'))
 }
 
-/// Returns whether `label` is an image, audio, video or font type whose files are binary, but `head` is text.
 fn is_only_text(label: &str, head: &[u8]) -> bool {
     matches!(top(label), "image" | "audio" | "video" | "font")
         && !TEXTUAL_MEDIA.contains(&label)
         && markup::is_text(head)
 }
 
-/// Media types that are served for inline display, besides images, audio and video. See [`may_be_shown`].
+/// Besides images, audio and video.
 const SHOWN: [&str; 6] =
     ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
-/// Returns whether files of the media type are served for inline display, unless the request asks for a download:
-/// images, audio, video, and a few document types such as PDF and plain text, except types in which browsers run code.
-/// Files of other types are downloads.
+/// Served for inline display, unless the request asks for a download. Files of other types are downloads.
 #[must_use]
 pub fn may_be_shown(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -85,8 +72,8 @@ pub fn may_be_shown(mime: &str) -> bool {
     is_shown && !runs_in_browser(&mime)
 }
 
-/// Returns whether a file of the media type may make a browser run code: HTML, XML (also SVG), scripts, Flash,
-/// WebAssembly, cache manifests, and messages such as MHTML that may contain these.
+/// HTML, XML (also SVG), scripts, Flash, WebAssembly, cache manifests, and messages such as MHTML that may contain
+/// these.
 #[must_use]
 pub fn runs_in_browser(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -144,7 +131,6 @@ fn check_kind(kind: MediaKind, name: &str, sniffed: Option<Sniffed>) -> Result<(
     Err(invalid(format!("{} {is}.", shown(name))).with_hint(hint))
 }
 
-/// Returns whether the media type is a container that may hold video or only audio.
 fn may_hold_audio_or_video(mime: &str) -> bool {
     matches!(
         mime,
@@ -162,7 +148,7 @@ fn may_hold_audio_or_video(mime: &str) -> bool {
     )
 }
 
-/// Returns the file's media type; `None` if `label` contradicts `found`, the type detected from the content.
+/// `None` if `label` contradicts `found`, the type detected from the content.
 fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     let bytes = canonical(found.mime);
     if label == bytes || label == UNKNOWN {
@@ -232,8 +218,6 @@ fn is_textual(mime: &str) -> bool {
         )
 }
 
-/// Returns the audio type of some containers that may hold audio or video, such as MP4, if `kind` is audio, or the
-/// video type of MP4 and Ogg if `kind` is video. Returns any other `mime` unchanged.
 fn for_kind(mime: String, kind: MediaKind) -> String {
     match (kind, mime.as_str()) {
         (MediaKind::Audio, "video/mp4") => "audio/mp4".to_owned(),
@@ -247,8 +231,7 @@ fn for_kind(mime: String, kind: MediaKind) -> String {
     }
 }
 
-/// Parses a label, which is a media type or a file extension. Returns the media type in lower case, without parameters,
-/// under its most common name; `None` if the label is invalid or the extension unknown.
+/// `declared` is a media type or a file extension.
 fn read_label(declared: &str) -> Option<String> {
     let text = declared.split(';').next().unwrap_or_default().trim();
     if !text.contains('/') {
@@ -262,14 +245,12 @@ fn read_label(declared: &str) -> Option<String> {
     (text.len() <= MIME_MAX_BYTES && token(top) && token(sub)).then(|| canonical(text))
 }
 
-/// Returns a media type in lower case, without parameters, under its common name.
+/// In lower case, without parameters, under its common name.
 pub(in crate::media) fn canonical(mime: &str) -> String {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     ALIASES.iter().find(|(alias, _)| *alias == mime).map_or(mime, |(_, name)| (*name).to_owned())
 }
 
-/// Determines the media type of a file without a label from its content, refined by the extension of `name`. The
-/// extension never turns a type that is served as a download into a type that is served inline (see [`may_be_shown`]).
 fn unlabelled(name: &str, found: Option<Sniffed>, head: &[u8]) -> String {
     let is_text = !head.is_empty() && markup::is_text(head);
     let bytes = match found {

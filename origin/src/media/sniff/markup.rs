@@ -61,8 +61,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     xml.then(|| Sniffed::of("text/xml", MediaKind::File))
 }
 
-/// Returns the type of a document by the name of its root element, ignoring the namespace prefix. `tag` is the text
-/// after the `<` of the root element. `None` if the element is neither `svg` nor a known HTML element.
+/// Ignores the namespace prefix. `tag` is the text after the `<` of the root element.
 fn element(tag: &str, xml: bool) -> Option<Sniffed> {
     let name = tag.split(|c: char| is_blank(c) || c == '>' || c == '/').next().unwrap_or_default();
     let local = name.rsplit(':').next().unwrap_or_default();
@@ -96,8 +95,8 @@ fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// Decodes `head` if it may be markup: as UTF-16 if it begins with a byte order mark of UTF-16, or with `<` and a NUL
-/// in either order; else as UTF-8. In UTF-8, `None` unless the first character after white space is `<`.
+/// UTF-16 if `head` begins with a byte order mark of UTF-16, or with `<` and a NUL in either order. In UTF-8, `None`
+/// unless the first character after white space is `<`.
 fn decode(head: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();
@@ -116,8 +115,7 @@ fn decode(head: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns whether `head`, the first bytes of a file, may be text: `head` begins with a UTF-16 byte order mark, or has
-/// no control characters except white space and ESC. True if `head` is empty.
+/// A UTF-16 byte order mark, or no control characters except white space and ESC. True if `head` is empty.
 pub(super) fn is_text(head: &[u8]) -> bool {
     if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
         return true;

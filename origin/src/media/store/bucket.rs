@@ -27,27 +27,25 @@ use super::{Listed, Listing, ObjectBytes};
 use crate::config::{Addressing, BucketAddress};
 use crate::database::media::{FOLDER, ObjectKey};
 
-/// The part size of multipart uploads. S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 83
-/// GB. A file that is no larger than one part is stored by one request.
+/// S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 83 GB. A file that is no larger than
+/// one part is stored by one request.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// The maximum number of concurrent part uploads of one file, enough to use the bandwidth despite latency.
+/// Of one file; enough to use the bandwidth despite latency.
 const FILE_PARTS_AT_ONCE: usize = 3;
 
-/// The maximum number of concurrent uploads of parts, and of files that are no larger than a part. Together they take
-/// 64 MiB of memory. Thumbnails are not counted.
+/// Of all files, including files that are no larger than a part: 64 MiB of memory. Thumbnails are not counted.
 const PARTS_AT_ONCE: usize = 8;
 
-/// The maximum number of concurrent HEAD requests of one call of [`Bucket::existing`].
 const HEADS_AT_ONCE: usize = 8;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     pub(super) connect: Duration,
-    /// The time limit from a request's start to the head of its response, and for each pause in the response's body. A
-    /// part must be sent within this time: 8 MiB in 30 s need 2.3 Mbit/s, three concurrent parts 7 Mbit/s.
+    /// From a request's start to the head of its response, and for each pause in the response's body. A part must be
+    /// sent within this time: 8 MiB in 30 s need 2.3 Mbit/s, three concurrent parts 7 Mbit/s.
     pub(super) answer: Duration,
-    /// The time after the start of a request's first attempt after which no further attempt is made.
+    /// No further attempt is made when this time has passed since the first attempt began.
     pub(super) retry: Duration,
     pub(super) retries_max: usize,
 }
@@ -64,15 +62,14 @@ impl Timeouts {
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     service: Arc<AmazonS3>,
-    /// The prefix of all paths in the bucket: empty, or ends with `/`.
+    /// Empty, or ends with `/`.
     prefix: Arc<str>,
-    /// The access key's id, which is removed from error messages, since services may repeat it.
+    /// Removed from error messages, since services may repeat it.
     access_key: Arc<str>,
     parts: Arc<Semaphore>,
 }
 
 impl Bucket {
-    /// Creates the client of the bucket, without sending a request.
     pub(super) fn open(address: &BucketAddress, timeouts: Timeouts) -> Result<Self, StoreError> {
         // The client needs a process-wide crypto provider. An error means that the same provider was installed before.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -116,14 +113,13 @@ impl Bucket {
         })
     }
 
-    /// Checks that the bucket exists and may be listed.
     pub(super) async fn check(&self) -> Result<(), StoreError> {
         // Lists one level: at most one page of 256 folders, however many objects there are.
         let answer = self.service.list_with_delimiter(Some(&self.folder())).await;
         answer.map(drop).map_err(|error| self.store_error(&error))
     }
 
-    /// Stores a staged file as the object `key`, then drops the file. Continues if the caller is cancelled.
+    /// Continues if the caller is cancelled.
     pub(super) async fn publish(&self, file: Box<StagedFile>, key: ObjectKey) -> Result<(), StoreError> {
         let bucket = self.clone();
         tokio::spawn(async move {
@@ -163,7 +159,7 @@ impl Bucket {
         sent.map(drop)
     }
 
-    /// Uploads all parts. Returns only when no part is in flight any more, even after an error.
+    /// Returns only when no part is in flight any more, even after an error.
     async fn send_parts(&self, mut parts: Parts, upload: &mut dyn MultipartUpload) -> Result<(), StoreError> {
         let mut sending = JoinSet::new();
         let outcome = async {
@@ -215,9 +211,6 @@ impl Bucket {
         put.map(drop).map_err(|error| self.store_error(&error))
     }
 
-    /// Requests an object or a range of its bytes. Returns the body when the response has begun; an empty stream if the
-    /// range is empty or begins at or after the object's end. Fails with [`StoreError::NotFound`] if there is no such
-    /// object, unless `range` is empty.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         if range.as_ref().is_some_and(Range::is_empty) {
             return Ok(Box::pin(futures_util::stream::empty()));
@@ -267,8 +260,7 @@ impl Bucket {
         }
     }
 
-    /// Returns the text of the file `name` beside the objects, at most [`NAMED_MAX_BYTES`]; `None` if there is no such
-    /// file.
+    /// At most [`NAMED_MAX_BYTES`].
     pub(super) async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..NAMED_MAX_BYTES)), ..GetOptions::default() };
         let found = match self.service.get_opts(&self.named_path(name), options).await {
@@ -282,8 +274,7 @@ impl Bucket {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Writes `owner` as the store's owner mark, unless the store has a mark that is not empty. A service without
-    /// conditional writes replaces an existing mark.
+    /// A service without conditional writes replaces an existing mark.
     pub(super) async fn claim(&self, owner: String) -> Result<(), StoreError> {
         let (path, only_new) = (self.named_path(OWNER), PutOptions::from(PutMode::Create));
         let put = self.service.put_opts(&path, owner.clone().into(), only_new);
@@ -293,7 +284,6 @@ impl Bucket {
                 Some(mark) if mark.trim().is_empty() => self.put_named(OWNER, owner).await,
                 _ => Ok(()),
             },
-            // Not all services support conditional writes.
             Err(error) if refusal::is_not_implemented(&error) => self.put_named(OWNER, owner).await,
             Err(error) => Err(self.store_error(&error)),
         }
@@ -337,8 +327,6 @@ impl Bucket {
     }
 }
 
-/// Returns the URL of the configured endpoint, with the bucket's name in the host if so configured; `None` if no
-/// endpoint is configured.
 fn endpoint(address: &BucketAddress) -> Option<String> {
     let endpoint = address.endpoint.as_ref()?;
     let text = endpoint.as_str().trim_end_matches('/');

@@ -15,7 +15,7 @@ use super::{Listed, Listing, ObjectBytes};
 use crate::database::media::{FOLDER, ObjectKey};
 use crate::files::{private_directory, remove_file};
 
-/// The size of the chunks in which objects are read; a thousand concurrent readers take about 130 MB.
+/// A thousand concurrent readers take about 130 MB.
 const READ_BYTES: usize = 128 * 1024;
 
 #[derive(Debug, Clone)]
@@ -43,8 +43,6 @@ impl Directory {
         sync_directory(folder)
     }
 
-    /// Opens the file of an object and reads its first chunk, then returns a stream of all chunks (including the
-    /// first). Fails with [`StoreError::NotFound`] if there is no such object.
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         let path = self.path(key);
         let (mut reader, first) = spawn_blocking(move || {
@@ -95,7 +93,7 @@ impl Directory {
         self.root.join(name)
     }
 
-    /// Lists all files in the store's folder `objects` and in its subfolders, but not in folders below these.
+    /// Not in folders below the subfolders.
     pub(super) fn list(&self) -> Listing {
         let top = self.root.join(FOLDER);
         Box::pin(async_stream::try_stream! {
@@ -136,7 +134,7 @@ impl Reader {
         Ok(Self { file, left })
     }
 
-    /// Reads the next chunk of the object or range, at most [`READ_BYTES`]; empty at the end.
+    /// At most [`READ_BYTES`]; empty at the end.
     fn piece(&mut self) -> io::Result<Bytes> {
         let length = usize::try_from(self.left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
         let mut piece = BytesMut::zeroed(length);
@@ -147,7 +145,7 @@ impl Reader {
     }
 }
 
-/// Returns the files and subfolders of the folder at `path`; `name` is the folder's path within the store.
+/// `name` is the folder's path within the store.
 fn entries(path: &Path, name: &str) -> io::Result<(Vec<Listed>, Vec<String>)> {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(path)? {

@@ -6,26 +6,22 @@ use std::io;
 
 use shared::error::{ErrorCode, Problem};
 
-/// The underlying error of a [`StoreError`], for operators only, since it may name paths, buckets and hosts.
+/// For operators only, since the cause may name paths, buckets and hosts.
 pub type Cause = Box<dyn Error + Send + Sync + 'static>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("there is no such object in the store")]
     NotFound,
-    /// The disk, quota or bucket is full, or the operating system refuses to let the file grow further (EFBIG). This is
-    /// not the configured limit of uploads.
+    /// The disk, quota or bucket is full, or the operating system refuses to let the file grow further (EFBIG).
     #[error("the store is full")]
     Full(#[source] Cause),
-    /// The store can't be reached or does not answer in time, the bucket or a directory is missing, or the service
-    /// reports an error that may pass, such as status 408, 429 or 503.
+    /// The store can't be reached or does not answer in time, a directory was deleted, or the service reports an error
+    /// that may pass, such as status 408, 429 or 503.
     #[error("the store is not available")]
     Unavailable(#[source] Cause),
-    /// The access keys are wrong, revoked or lack permissions; the directory's permissions are insufficient, or its
-    /// file system is read-only.
     #[error("the store denies access")]
     Denied(#[source] Cause),
-    /// A setting that a bucket needs is missing; holds the setting's name.
     #[error("the setting {0} is missing, without which the bucket can't be reached")]
     NotSet(&'static str),
     #[error("the store failed")]
@@ -44,7 +40,7 @@ impl StoreError {
         }
     }
 
-    /// Returns the error's message with its causes, which may name paths and hosts: for operators only.
+    /// For operators only, since the causes may name paths and hosts.
     #[must_use]
     pub fn in_full(&self) -> String {
         chain(self)
@@ -93,8 +89,7 @@ impl From<io::Error> for StoreError {
     }
 }
 
-/// Converts the error of a task that panicked, or that was cancelled because the runtime shuts down, to
-/// [`StoreError::Other`].
+/// A task that panicked, or that was cancelled because the runtime shuts down.
 impl From<tokio::task::JoinError> for StoreError {
     fn from(error: tokio::task::JoinError) -> Self {
         Self::Other(Box::new(error))

@@ -17,7 +17,7 @@ use crate::files::remove_file;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lifetime {
     Owner,
-    /// The file is not deleted when the [`StagedFile`] is dropped, since an upload may be resumed from it.
+    /// Not deleted when the [`StagedFile`] is dropped, since an upload may be resumed from the file.
     Kept,
     Gone,
 }
@@ -28,14 +28,12 @@ pub(super) struct StagedFile {
     lifetime: Lifetime,
     state: State,
     written: u64,
-    /// The first bytes of a resumed file, for type detection; empty for a new file.
+    /// For type detection; empty for a new file.
     head: Vec<u8>,
-    /// The hash of all bytes written; `None` after resuming at an offset above 0, since the earlier bytes were not
-    /// hashed, and after `finish`.
+    /// `None` after resuming at an offset above 0, since the earlier bytes were not hashed, and after `finish`.
     hash: Option<Sha256>,
     sha256: Option<[u8; 32]>,
-    /// Keeps this process' folder from being deleted; `None` for the file of a resumable upload, which is in another
-    /// folder.
+    /// Keeps this process' folder from being deleted. The file of a resumable upload is in another folder.
     _folder: Option<Arc<ProcessFolder>>,
 }
 
@@ -65,7 +63,6 @@ impl StagedFile {
         }
     }
 
-    /// Creates a file at `path` that is not deleted when the returned value is dropped.
     pub(super) fn create_kept(path: PathBuf) -> io::Result<Self> {
         let mut file = Self::new(path, Lifetime::Kept, None);
         file.open()?;
@@ -75,8 +72,7 @@ impl StagedFile {
         Ok(file)
     }
 
-    /// Opens the file at `path` for writing at `offset`, and truncates it there; `None` if the file is shorter than
-    /// `offset`.
+    /// `None` if the file is shorter than `offset`, where it is truncated.
     pub(super) fn resume(path: PathBuf, offset: u64) -> io::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
         let length = file.metadata()?.len();
@@ -114,7 +110,7 @@ impl StagedFile {
         &self.head
     }
 
-    /// Returns the SHA-256 of the whole file; `None` before [`finish`](Self::finish) and after the first call.
+    /// `None` before [`finish`](Self::finish) and after the first call.
     pub(super) fn take_sha256(&mut self) -> Option<[u8; 32]> {
         self.sha256.take()
     }
@@ -144,9 +140,8 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Moves the file to the path `to` atomically. The file of a resumable upload also keeps its old name until it is
-    /// discarded, so that publishing can be repeated if no row is written for the object; but not on a file system
-    /// without hard links.
+    /// Atomic. The file of a resumable upload also keeps its old name, so that publishing can be repeated if no row is
+    /// written for the object; but not on a file system without hard links.
     pub(super) fn publish_as(&mut self, to: &Path) -> io::Result<()> {
         if self.lifetime == Lifetime::Kept {
             match std::fs::hard_link(&self.path, to) {

@@ -15,8 +15,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Locks the file at `path` without waiting, and syncs it; `None` if the file is locked already. Fails with
-    /// [`io::ErrorKind::NotFound`] if the file does not exist, or was deleted or replaced meanwhile.
+    /// `None` if the file is locked already.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -34,7 +33,7 @@ impl Held {
         Ok(Some(Self { length: ours.len(), _file: file }))
     }
 
-    /// Returns the file's length in bytes at the time of locking; all these bytes are synced to the disk.
+    /// At the time of locking; all these bytes are synced to the disk.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length

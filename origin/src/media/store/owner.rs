@@ -9,23 +9,20 @@ use tokio::task::spawn_blocking;
 use super::{Backend, Store, StoreError};
 use crate::files::{fill_private, replace_private};
 
-/// The path of the owner mark within the store.
 pub(super) const OWNER: &str = "owner";
 
-/// The maximum number of bytes that are read from an owner mark or manifest; the rest of a longer file is ignored. The
-/// files that this program writes are far shorter.
+/// The rest of a longer file is ignored. The files that this program writes are far shorter.
 pub(super) const NAMED_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Store {
-    /// Returns the text of the owner mark; `None` if the store has no mark, or an empty one, which is left if the
-    /// machine fails between the creation and the writing of its file.
+    /// `None` also for an empty mark, which is left if the machine fails between the creation and the writing of its
+    /// file.
     pub async fn owner(&self) -> Result<Option<String>, StoreError> {
         Ok(self.named(OWNER).await?.filter(|mark| !mark.trim().is_empty()))
     }
 
-    /// Writes `owner` as the owner mark, unless the store has a mark that is not empty. The caller must read the mark
-    /// afterwards, since the mark may be another installation's. A bucket without conditional writes replaces an
-    /// existing mark.
+    /// The caller must read the mark afterwards, since an existing mark may be another installation's and stays. A
+    /// bucket without conditional writes replaces an existing mark.
     pub async fn claim(&self, owner: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -36,13 +33,11 @@ impl Store {
         }
     }
 
-    /// Writes `owner` as the owner mark, replacing an existing mark.
     pub async fn take_over(&self, owner: String) -> Result<(), StoreError> {
         self.put_named(OWNER, owner).await
     }
 
-    /// Returns the text of the file `name` beside the objects, at most 8 MiB; `None` if there is no such file. The
-    /// caller must have checked that `name` is a plain file name.
+    /// At most 8 MiB. The caller must have checked that `name` is a plain file name.
     pub async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -53,8 +48,7 @@ impl Store {
         }
     }
 
-    /// Writes the file `name` beside the objects atomically, replacing an existing file. The caller must have checked
-    /// that `name` is a plain file name.
+    /// Atomic. The caller must have checked that `name` is a plain file name.
     pub async fn put_named(&self, name: &str, text: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {

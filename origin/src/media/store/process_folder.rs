@@ -15,8 +15,7 @@ use crate::files::{private_directory, remove_directory, remove_file};
 
 const LOCK: &str = "lock";
 
-/// The maximum number of attempts to create a folder. An attempt fails if another process deletes the new lock file as
-/// abandoned.
+/// An attempt fails if another process deletes the new lock file as abandoned.
 const TRIES_MAX_COUNT: usize = 10;
 
 #[derive(Debug)]
@@ -27,10 +26,7 @@ pub(super) struct ProcessFolder {
 }
 
 impl ProcessFolder {
-    /// Creates and locks a new folder in `parent`, which must exist.
-    ///
-    /// # Errors
-    /// The folder can't be created, or the file system does not support locks.
+    /// `parent` must exist.
     pub(super) fn make(parent: &Path) -> io::Result<Self> {
         for _ in 0..TRIES_MAX_COUNT {
             let path = parent.join(Uuid::now_v7().to_string());
@@ -56,8 +52,7 @@ impl Drop for ProcessFolder {
     }
 }
 
-/// Deletes from `parent` the folders of processes that have ended, and all other entries without a locked lock file,
-/// except the entry `spared`. Returns the number of files deleted. With [`Effect::Counts`], only counts the files.
+/// Deletes also all other entries without a locked lock file, except the entry `spared`.
 pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<usize> {
     let mut swept = 0;
     for entry in std::fs::read_dir(parent)? {
@@ -76,8 +71,6 @@ pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<u
     Ok(swept)
 }
 
-/// Deletes the folder of `lock_path` and then the lock file, or with [`Effect::Counts`] deletes nothing. Returns the
-/// number of files in the folder; 0 without deleting anything if a process holds the lock.
 fn sweep_locked(lock_path: &Path, effect: Effect) -> io::Result<usize> {
     let lock = match OpenOptions::new().write(true).open(lock_path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -93,7 +86,6 @@ fn sweep_locked(lock_path: &Path, effect: Effect) -> io::Result<usize> {
     Ok(swept)
 }
 
-/// Deletes a file, or a folder with its files; with [`Effect::Counts`], only counts them. Returns the number of files.
 fn remove_counted(path: &Path, effect: Effect) -> io::Result<usize> {
     let (count, remove): (usize, fn(&Path) -> io::Result<()>) = match std::fs::read_dir(path) {
         Ok(files) => (files.count(), remove_directory),
@@ -108,8 +100,6 @@ fn remove_counted(path: &Path, effect: Effect) -> io::Result<usize> {
     Ok(count)
 }
 
-/// Tries to lock the file without waiting. Returns true if this call has taken the lock, false if the file is locked
-/// already.
 fn is_taken(lock: &File) -> io::Result<bool> {
     match flock(lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -118,7 +108,7 @@ fn is_taken(lock: &File) -> io::Result<bool> {
     }
 }
 
-/// Returns whether `path` still names `file`. Another process may have deleted the file before it was locked.
+/// Another process may have deleted the file before it was locked.
 fn is_still_named(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match std::fs::metadata(path) {

@@ -7,21 +7,18 @@ use object_store::client::HttpError;
 
 use super::error::{StoreError, chain};
 
-/// The maximum length of an error's cause in the log: some services answer with whole HTML pages.
+/// Some services answer with whole HTML pages.
 const CAUSE_MAX_CHARS: usize = 1_000;
 
-/// The text before the HTTP status in `object_store`'s error for an unsuccessful response.
 const STATUS: &str = "non-2xx status code: ";
 
-/// The text in `object_store`'s error for a response with status 200 but an error in its body. S3 may send such
-/// responses.
+/// For a response with status 200 but an error in its body, as S3 may send.
 const LATE: &str = "Server returned error response: ";
 
-/// S3 error codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.
+/// Codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.
 const FULL: &[&str] = &["QuotaExceeded", "StorageFull", "InsufficientStorage", "InsufficientCapacity"];
 
-/// Converts an error of the crate `object_store`. Removes the access key's id from the cause, since services may repeat
-/// it.
+/// Removes the access key's id from the cause, since services may repeat it.
 pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> StoreError {
     let text = chain(error);
     let cause: String = text.replace(access_key, "(the access key)").chars().take(CAUSE_MAX_CHARS).collect();
@@ -37,8 +34,7 @@ pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> Stor
     }
 }
 
-/// Returns whether the error says that the object does not exist; false if the response's body says that the bucket
-/// does not exist (a response to HEAD has no body).
+/// False if the response's body says that the bucket does not exist (a response to HEAD has no body).
 pub(super) fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && !chain(error).contains("NoSuchBucket")
 }

@@ -15,14 +15,14 @@ use super::file::StagedFile;
 use super::process_folder::{self, ProcessFolder};
 use crate::files::private_directory;
 
-/// The size in bytes of the pieces in which files are written and hashed. Moving a piece to a blocking thread takes 10
-/// µs, writing it 250 µs at 1 GB/s. An upload has two pieces in memory: one is being filled, one is being written.
+/// Moving a piece to a blocking thread takes 10 µs, writing it 250 µs at 1 GB/s. An upload has two pieces in memory:
+/// one is being filled, one is being written.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
-/// The number of leading bytes of a file that stay in memory for type detection, which needs at most 4 KiB.
+/// Kept in memory for type detection, which needs at most 4 KiB.
 pub const HEAD_BYTES: usize = 4 * 1024;
 
-/// A staged file that is being written. Dropping this value deletes the file, unless it belongs to a resumable upload.
+/// Dropping this value deletes the file, unless the file belongs to a resumable upload.
 #[derive(Debug)]
 pub struct Staging {
     job: Job,
@@ -36,7 +36,7 @@ pub struct Staging {
 enum Job {
     Idle(Box<StagedFile>),
     Running(JoinHandle<Done>),
-    /// A piece could not be written to the disk. All further writes fail.
+    /// All further writes fail.
     Failed,
 }
 
@@ -63,16 +63,12 @@ impl Staging {
         self.size
     }
 
-    /// Returns the file's first bytes, at most [`HEAD_BYTES`], for detecting the type before the rest arrives.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Appends bytes to the file through a buffer, so a later call may return an error of the disk.
-    ///
-    /// # Errors
-    /// The disk is full or failed; all later calls then fail, too.
+    /// Buffered, so a later call may return an error of the disk. After an error, all later calls fail.
     pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
         while !bytes.is_empty() {
             let room = PIECE_BYTES - self.buffer.len();
@@ -89,10 +85,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Writes and syncs the remaining bytes, and closes the file.
-    ///
-    /// # Errors
-    /// The errors of [`write`](Self::write). The file is then deleted, unless it belongs to a resumable upload.
+    /// Syncs the file. After an error, the file is deleted, unless it belongs to a resumable upload.
     pub async fn finish(mut self) -> Result<Staged, StoreError> {
         self.hand_over(move |file, piece| file.finish(piece)).await?;
         self.wait_for_write().await?;
@@ -103,18 +96,14 @@ impl Staging {
         Ok(Staged { file: Some(file), size: self.size, sha256, head: mem::take(&mut self.head) })
     }
 
-    /// Writes and syncs the remaining bytes, and returns the file's size in bytes. Deletes the file, unless it belongs
-    /// to a resumable upload.
-    ///
-    /// # Errors
-    /// The errors of [`write`](Self::write). The file of a resumable upload stays, with the bytes written so far.
+    /// Syncs and closes the file, and returns its size in bytes. The file of a resumable upload stays, even after an
+    /// error.
     pub async fn suspend(mut self) -> Result<u64, StoreError> {
         self.hand_over(move |file, piece| file.suspend(piece)).await?;
         self.wait_for_write().await?;
         Ok(self.size)
     }
 
-    /// Waits until the previous piece is written, then starts `work` with the filled piece on a blocking thread.
     /// Returns the error of the previous piece; the error of `work` is returned by the next call or by
     /// [`wait_for_write`](Self::wait_for_write).
     async fn hand_over(
@@ -133,7 +122,6 @@ impl Staging {
         Ok(())
     }
 
-    /// Waits until no piece is being written, and returns the error of the last write.
     async fn wait_for_write(&mut self) -> Result<(), StoreError> {
         let Job::Running(handle) = &mut self.job else {
             return Ok(());
@@ -175,8 +163,7 @@ fn failed() -> StoreError {
     StoreError::other("an earlier piece of the file was not written")
 }
 
-/// Drops `file` on a blocking thread (on this thread if there is no runtime), since dropping may delete a large file
-/// from the disk, which takes a while.
+/// On a blocking thread, since deleting a large file from the disk takes a while.
 fn drop_elsewhere(file: Box<StagedFile>) {
     match Handle::try_current() {
         Ok(runtime) => {
@@ -186,10 +173,10 @@ fn drop_elsewhere(file: Box<StagedFile>) {
     }
 }
 
-/// A completely written staged file. Dropping this value deletes the file, unless it belongs to a resumable upload.
+/// Dropping this value deletes the file, unless the file belongs to a resumable upload.
 #[derive(Debug)]
 pub struct Staged {
-    /// The file on the disk; `None` only while this value is dropped or consumed.
+    /// `None` only while this value is dropped or consumed.
     file: Option<Box<StagedFile>>,
     size: u64,
     sha256: [u8; 32],
@@ -202,7 +189,6 @@ impl Staged {
         self.file.as_deref().map_or(Path::new(""), StagedFile::path)
     }
 
-    /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -213,7 +199,6 @@ impl Staged {
         self.sha256
     }
 
-    /// Returns the file's first bytes, at most [`HEAD_BYTES`].
     #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
@@ -232,7 +217,6 @@ impl Drop for Staged {
     }
 }
 
-/// The name of the folder for files of resumable uploads within the staging folder.
 const KEPT: &str = "tus";
 
 #[derive(Debug)]
@@ -242,15 +226,13 @@ pub(super) struct StagingFolder {
 }
 
 impl StagingFolder {
-    /// Opens the staging folder, creates it if it is missing, and creates a folder for this process in it.
     pub(super) fn open(path: PathBuf) -> io::Result<Self> {
         private_directory(&path.join(KEPT))?;
         let own = Arc::new(ProcessFolder::make(&path)?);
         Ok(Self { path, own })
     }
 
-    /// Deletes the staged files of processes that have ended, and returns their number; with [`Effect::Counts`], only
-    /// counts them. Files of resumable uploads stay.
+    /// Of processes that have ended. Files of resumable uploads stay.
     pub(super) fn sweep(&self, effect: Effect) -> io::Result<usize> {
         process_folder::sweep(&self.path, KEPT, effect)
     }

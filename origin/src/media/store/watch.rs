@@ -15,7 +15,7 @@ impl Watch {
         Self { store, last: Recent::default() }
     }
 
-    /// Returns whether [`Store::check`] succeeded, now or within the last second. Concurrent callers share one check.
+    /// Concurrent callers share one check, whose result is valid for a second.
     pub async fn answers(&self) -> bool {
         let check = async {
             let checked = self.store.check().await;

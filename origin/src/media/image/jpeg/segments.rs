@@ -9,23 +9,21 @@ use std::ops::Range;
 
 const SEGMENTS_MAX_COUNT: usize = 4096;
 
-/// The maximum size of tables and headers before the first scan. Encoders write a few KB.
+/// Of tables and headers before the first scan. Encoders write a few KB.
 const HEAD_MAX_BYTES: usize = 1024 * 1024;
 
-/// The memory in bytes for the coefficients of one block: 64 numbers of 16 bits.
+/// 64 numbers of 16 bits.
 const BLOCK_BYTES: u64 = 128;
 
 pub(super) struct Segments {
     pub(super) size: Size,
-    /// The number of bits of a sample: 8 in most files.
     pub(super) precision: u8,
     pub(super) head: Vec<u8>,
-    /// The range of bytes in the file from the first scan's compressed data up to and including the end marker.
+    /// From the first scan's compressed data up to and including the end marker.
     pub(super) scans: Range<u64>,
-    /// The memory in bytes for coefficients that the decoder keeps until the last scan; 0 for a sequential image whose
-    /// first scan has all components.
+    /// Kept until the last scan; 0 for a sequential image whose first scan has all components.
     pub(super) coefficient_bytes: u64,
-    /// Whether the JPEG is lossless, so that it can't be decoded at a fraction of its size.
+    /// A lossless JPEG can't be decoded at a fraction of its size.
     pub(super) lossless: bool,
     pub(super) adobe: bool,
     pub(super) exif: Option<Vec<u8>>,
@@ -42,11 +40,6 @@ impl Segments {
     }
 }
 
-/// Reads the structure of a JPEG file up to the end marker.
-///
-/// # Errors
-/// [`ImageFault::Cut`] if the end marker is missing; [`ImageFault::Corrupt`] if there is no frame or no scan before the
-/// end marker, a segment is malformed, or the segments before the first scan exceed the limits.
 pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault> {
     let mut tables = Vec::new();
     let mut frame = None;
@@ -59,7 +52,6 @@ pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault>
             0xD9 => return Err(ImageFault::Corrupt),
             // Markers without content (no length follows them).
             0x01 | 0xD0..=0xD8 => {}
-            // The segments that decoding needs: frames, tables, restart interval, scan.
             0xC0..=0xCF | 0xDA | 0xDB | 0xDD => {
                 let content = segment(reader)?;
                 append_segment(&mut tables, marker, &content);
@@ -106,7 +98,6 @@ pub(super) fn read(reader: &mut BufReader<File>) -> Result<Segments, ImageFault>
     Err(ImageFault::Corrupt)
 }
 
-/// Returns the range of bytes from the reader's position up to and including the end marker.
 fn scans(reader: &mut BufReader<File>) -> Result<Range<u64>, ImageFault> {
     let start = reader.stream_position()?;
     loop {
@@ -118,7 +109,7 @@ fn scans(reader: &mut BufReader<File>) -> Result<Range<u64>, ImageFault> {
     }
 }
 
-/// Skips to the next marker, as libjpeg does, and returns the byte after its `FF`.
+/// As libjpeg does.
 fn next_marker(reader: &mut BufReader<File>) -> Result<u8, ImageFault> {
     let mut byte = [0];
     loop {
@@ -151,7 +142,7 @@ fn skip(reader: &mut BufReader<File>) -> Result<(), ImageFault> {
     Ok(reader.seek_relative(i64::from(length))?)
 }
 
-/// Appends a segment with its marker and length to `to`. `content` must be shorter than 65,534 bytes.
+/// `content` must be shorter than 65,534 bytes.
 fn append_segment(to: &mut Vec<u8>, marker: u8, content: &[u8]) {
     to.extend([0xFF, marker]);
     to.extend((content.len() as u16 + 2).to_be_bytes());
@@ -162,7 +153,7 @@ struct Frame {
     marker: u8,
     precision: u8,
     size: Size,
-    /// The horizontal and vertical sampling factor of each component, from 1 to 4.
+    /// Horizontal and vertical sampling factors, from 1 to 4.
     components: Vec<(u8, u8)>,
 }
 
@@ -192,8 +183,6 @@ impl Frame {
         matches!(self.marker, 0xC3 | 0xC7 | 0xCB | 0xCF)
     }
 
-    /// Returns the memory in bytes for coefficients that the decoder keeps between scans: for progressive images, and
-    /// for images with a scan for each component. 0 if the first scan of a sequential image has all components.
     fn coefficient_bytes(&self, first_scan: &[u8]) -> u64 {
         let is_progressive = matches!(self.marker, 0xC2 | 0xC6 | 0xCA | 0xCE);
         let in_first_scan = first_scan.first().copied().map_or(0, usize::from);
@@ -210,8 +199,8 @@ impl Frame {
         u64::from(units_across) * u64::from(units_down) * blocks.sum::<u64>() * BLOCK_BYTES
     }
 
-    /// Returns the bytes for the decoder before the first scan's data: tables, and the JFIF and Adobe segments, which
-    /// determine the colour space. These two are rewritten, so that libjpeg doesn't misread them.
+    /// Only tables, and the JFIF and Adobe segments, which determine the colour space. The JFIF and Adobe segments are
+    /// rewritten, so that libjpeg doesn't misread them.
     fn head(&self, jfif: bool, adobe: Option<u8>, tables: &[u8]) -> Vec<u8> {
         let mut head = vec![0xFF, 0xD8];
         if jfif {
@@ -230,7 +219,7 @@ impl Frame {
     }
 }
 
-/// An ICC profile, collected from the numbered segments in which JPEG files store it.
+/// Collected from the numbered segments in which JPEG files store the profile.
 #[derive(Default)]
 struct Profile {
     parts: BTreeMap<u8, Vec<u8>>,
@@ -238,8 +227,7 @@ struct Profile {
 }
 
 impl Profile {
-    /// Adds the part of the profile in a segment. Ignores segments without a profile, duplicates, and parts with which
-    /// the profile would exceed [`colour::ICC_MAX_BYTES`].
+    /// Ignores duplicates, and parts with which the profile would exceed [`colour::ICC_MAX_BYTES`].
     fn add(&mut self, content: &[u8]) {
         let Some([number, _count, part @ ..]) = content.strip_prefix(b"ICC_PROFILE\0") else {
             return;
