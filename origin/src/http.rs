@@ -54,8 +54,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tower::Service as _;
 
-/// Handles all HTTP requests: does the work that all routes have in common (access check, CORS, logging), and calls the
-/// router.
 pub(crate) struct HttpService {
     app: Arc<App>,
     router: Router,
@@ -76,9 +74,7 @@ impl HttpService {
         }
     }
 
-    /// Handles one request: assigns the request id, checks access, calls the router (unless the request is refused or a
-    /// CORS preflight), adds the common headers, and logs the request. `peer` is the IP address of the client or proxy
-    /// that opened the connection.
+    /// `peer` is the IP address of the client or proxy that opened the connection.
     async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr, transport: Transport) -> Response {
         // Most requests have no body; `Body::empty()` needs no allocation.
         let mut request = request.map(|body| match body.is_end_stream() {
@@ -124,8 +120,8 @@ impl HttpService {
         record.finish(response)
     }
 
-    /// Returns the error response to a request that hyper could not parse or that was not read (plain HTTP to the HTTPS
-    /// port), and counts and logs the request like any other.
+    /// For a request that hyper could not parse, or that was not read (plain HTTP to the HTTPS port); counted and
+    /// logged like any other.
     fn unparsed(&self, problem: &Problem) -> Response {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
@@ -144,8 +140,8 @@ enum Transport {
 }
 
 impl Transport {
-    /// Sets the header `X-Forwarded-Proto: https` of a request over TLS, so that URLs that are derived from the request
-    /// begin with `https://`. Keeps the header if a trusted proxy has set it.
+    /// URLs that are derived from a request over TLS begin with `https://`. Keeps the header if a trusted proxy has set
+    /// it.
     fn set_forwarded_proto(self, headers: &mut HeaderMap) {
         if self == Self::Tls {
             headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
@@ -153,8 +149,7 @@ impl Transport {
     }
 }
 
-/// Returns the router's response, or as an error the [`Problem`] that a handler attached to the response as an
-/// extension.
+/// A handler attaches its [`Problem`] to the response as an extension.
 fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> {
     let mut response = answer.unwrap_or_else(|never| match never {});
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
@@ -176,8 +171,7 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
     )
 }
 
-/// Resolves the dot segments (`.` and `..`) of the request's path, as at the edge. Leaves the path unchanged if the
-/// result is no valid URL. If there are dot segments, the resolved URI has no scheme and no host.
+/// As at the edge. If the path has dot segments, the resolved URI has no scheme and no host.
 fn resolve_path(request: &mut Request) {
     let uri = request.uri();
     let Cow::Owned(path) = resolve_dot_segments(uri.path()) else {
@@ -202,7 +196,7 @@ fn check(request: &Request) -> Result<(), Problem> {
     })
 }
 
-/// Joins the values of each repeated header with commas, as Cloudflare's runtime does before the edge sees the headers.
+/// As Cloudflare's runtime does before the edge sees the headers.
 fn join_values(headers: &mut HeaderMap) {
     if headers.len() == headers.keys_len() {
         return;
@@ -217,8 +211,7 @@ fn join_values(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns a header's value: `None` if the header is missing, U+FFFD (which no valid value contains) if the value is
-/// not visible ASCII.
+/// U+FFFD (which no valid value contains) if the value is not visible ASCII.
 fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = headers.get(name)?;
     Some(value.to_str().unwrap_or("\u{fffd}"))

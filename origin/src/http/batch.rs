@@ -22,9 +22,8 @@ use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
 use std::sync::Arc;
 
-/// Runs all operations of a batch in one transaction. Retries the whole batch once if the cached schema was stale, if
-/// the transaction was rolled back by a deadlock, or if the host refused a statement because it has left its cluster or
-/// is read-only.
+/// Retries the whole batch once after a stale schema, after a rollback by a deadlock, or if the host refused a
+/// statement because the host has left its cluster or is read-only.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -46,8 +45,7 @@ pub(super) async fn run(
     Ok(respond::json(envelope::success_with(&answer.payload, &trailer)))
 }
 
-/// The failure of an attempt to run a batch. `at` is the index of the operation that failed; `None` if the batch failed
-/// as a whole, for example at the commit.
+/// `at` is the index of the operation that failed; `None` if the batch failed as a whole, for example at the commit.
 struct Fault {
     at: Option<usize>,
     failure: Failure,
@@ -86,17 +84,16 @@ impl Fault {
 
 struct Answer {
     payload: Vec<u8>,
-    /// Whether a read returned fewer records than requested, because of the maximum of the server or the caller's role.
+    /// A read was cut by the maximum of the server or of the caller's role.
     is_limited: bool,
-    /// Whether a list ends before its last record, for this reason or because of its `limit`.
+    /// A list was cut by that maximum or by its own `limit`.
     has_more: bool,
 }
 
-/// Why a list ends before its last record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
     ByLimit,
-    /// By the maximum of the server or of the caller's role.
+    /// Of the server or of the caller's role.
     ByMaximum,
 }
 
@@ -104,14 +101,12 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     caller: &'a Caller,
     batch: &'a Batch,
-    /// The tables of each operation, at the operation's index.
+    /// One entry per operation.
     tables: Vec<Tables>,
     record: &'a RequestRecord,
 }
 
 impl Attempt<'_> {
-    /// Loads the tables of all operations. Fails as [`Tables::load`] does, and with `invalid_body` if a write's table
-    /// can't be rolled back, or if an insert whose id another operation uses returns no such id.
     async fn load(&mut self) -> Result<(), Problem> {
         for (at, step) in self.batch.steps().iter().enumerate() {
             let tables = self.tables_of(at, SchemaAge::Cached).await?;
@@ -125,8 +120,6 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Reloads the tables of the operation that failed, then loads those of all operations. Returns `fault` as a
-    /// problem if the batch failed as a whole.
     async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
         let Some(at) = fault.at else {
             return Err(fault.into_problem(self.batch, &self.tables));
@@ -169,7 +162,6 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    /// Runs the operation with the index `at`. Returns its JSON payload, and what cut its list, if anything did.
     async fn step(
         &self,
         at: usize,
@@ -248,8 +240,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Fails with `invalid_body` if the operation writes to a table whose storage engine can't roll back. A view is not
-/// checked.
+/// MariaDB does not roll back writes of a non-transactional storage engine. A view is not checked.
 fn refuse_nontransactional(operation: &RecordOperation, table: &Table) -> Result<(), Problem> {
     let traits = table.traits();
     if operation.is_read() || traits.inserts.transactional || traits.view {

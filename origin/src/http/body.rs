@@ -1,6 +1,5 @@
-//! Reads request bodies: as a whole and within memory limits if they are JSON (or an insert's CSV or lines of JSON), in
-//! chunks if they are uploads. A body that is read must arrive at a minimum rate. The body of a refused request is
-//! discarded.
+//! Reads request bodies: JSON (or an insert's CSV or lines of JSON) as a whole and within memory limits, uploads in
+//! chunks. A body must arrive at a minimum rate. The body of a refused request is discarded.
 
 use crate::app::{App, Bounds};
 use crate::shares::{Guard, Shares};
@@ -19,11 +18,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// The number of bytes of each body in memory that don't count against the memory limit, so that small requests are
-/// never refused.
+/// Bytes of each body that don't count against the memory limit, so that small requests are never refused.
 const FREE_BYTES: usize = 64 * 1024;
 
-/// Wraps the body of a request, and counts the received bytes in the metrics.
 pub(super) struct ReceivedBody {
     pub(super) body: Incoming,
     pub(super) app: Arc<App>,
@@ -53,8 +50,7 @@ impl HttpBody for ReceivedBody {
     }
 }
 
-/// A whole body in memory. Its bytes beyond [`FREE_BYTES`] count against the memory limit of all bodies until the
-/// `CountedBody` is dropped.
+/// Bytes beyond [`FREE_BYTES`] count against the memory limit of all bodies until the `CountedBody` is dropped.
 #[derive(Default)]
 pub(super) struct CountedBody {
     guard: Option<Guard>,
@@ -67,14 +63,11 @@ impl CountedBody {
         &self.bytes
     }
 
-    /// Returns the bytes without copying them. They count against the memory limit only until the `CountedBody` is
-    /// dropped.
+    /// Doesn't copy. The bytes count against the memory limit only until the `CountedBody` is dropped.
     pub(super) fn share(&self) -> Bytes {
         self.bytes.clone()
     }
 
-    /// Counts the body's growth to `length` bytes. Fails with `rate_limited` or `overloaded` if the memory limit is
-    /// reached.
     fn grow(&mut self, length: usize, shares: &Shares, project: &ProjectName) -> Result<(), Problem> {
         let more = length.saturating_sub(FREE_BYTES) - self.counted;
         if more == 0 {
@@ -90,7 +83,6 @@ impl CountedBody {
     }
 }
 
-/// Reads a whole body: JSON, or the CSV or lines of JSON of an insert.
 pub(super) async fn read(
     body: &mut Body,
     headers: &HeaderMap,
@@ -127,19 +119,17 @@ pub(super) async fn read(
     Ok(buffered)
 }
 
-/// Reads a body chunk by chunk. Fails if the client pauses too long or sends too slowly.
 pub(super) struct BodyReader<'a> {
     body: &'a mut Body,
     pace: Pace,
 }
 
 impl<'a> BodyReader<'a> {
-    /// Creates a reader that waits at most `pause_max` for each chunk.
+    /// `pause_max` is the longest wait for a chunk.
     pub(super) fn new(body: &'a mut Body, pause_max: Duration) -> Self {
         Self { body, pace: Pace::new(pause_max) }
     }
 
-    /// Returns the next chunk; `None` at the body's end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         let mut began = Instant::now();
         loop {
@@ -153,7 +143,6 @@ impl<'a> BodyReader<'a> {
                 }
                 Some(Ok(frame)) => frame,
             };
-            // HTTP trailers are ignored.
             let Ok(data) = frame.into_data() else {
                 continue;
             };
@@ -168,7 +157,6 @@ impl<'a> BodyReader<'a> {
         }
     }
 
-    /// Returns whether the body is known to have no further chunk.
     fn is_at_end(&self) -> bool {
         self.body.is_end_stream()
     }
@@ -185,8 +173,7 @@ impl Pace {
         Self { pause_max, waited: Duration::ZERO, bytes: 0 }
     }
 
-    /// Counts a received chunk of `bytes` bytes. Whenever the waits add up to `pause_max`, fails with `invalid_body` if
-    /// the rate since the last check was below the minimum.
+    /// Checks the rate whenever the waits add up to `pause_max`.
     fn count(&mut self, waited: Duration, bytes: usize) -> Result<(), Problem> {
         self.waited += waited;
         self.bytes += bytes as u64;
@@ -214,10 +201,8 @@ impl Pace {
     }
 }
 
-/// The maximum number of bytes of a refused body that are still read and discarded, because many clients read the
-/// response only after they have sent the body. If the body is longer, the connection is closed.
+/// Many clients read the response only after they have sent the body. If the body is longer, the connection is closed.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// The maximum time for which a refused body is still read and discarded.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
@@ -235,7 +220,6 @@ pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
             }
         }
     });
-    // A timeout is ignored: the response is the same.
     let _ = taken.await;
 }
 

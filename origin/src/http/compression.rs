@@ -16,12 +16,10 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_http::compression::predicate::SizeAbove;
 
-/// The minimum size of a compressed response. A smaller one fits into one packet, so compressing it gains nothing.
+/// A smaller response fits into one packet, so compressing it gains nothing.
 const COMPRESSED_MIN_BYTES: u64 = 1_024;
 
-/// Compresses a response in an API format (JSON, CSV, NDJSON, types) that is long enough or of unknown length, if
-/// the request accepts a coding, is not `HEAD`, and is newer than HTTP/1.0. Returns any other response unchanged. While
-/// a stream waits for its next row, the rows compressed so far are sent.
+/// While a stream waits for its next row, the rows compressed so far are sent.
 pub(super) async fn compress(request: &Parts, response: Response) -> Response {
     match request.headers.get(ACCEPT_ENCODING) {
         Some(accepted) if accepted != "identity" && may_be_compressed(request, &response) => {
@@ -51,8 +49,7 @@ async fn encode(accepted: HeaderValue, mut response: Response) -> Response {
     // Higher levels take more CPU time than reading the rows did.
     let mut compression = Compression::new(answer).quality(CompressionLevel::Fastest).compress_when(SizeAbove::new(0));
     let Ok(mut response) = compression.call(request).await;
-    // The bytes differ between codings, so the entity tag, which is the same for all codings, must
-    // be weak (RFC 9110, section 8.8.3.3).
+    // The bytes differ between codings, so the common entity tag must be weak (RFC 9110, section 8.8.3.3).
     if response.headers().contains_key(CONTENT_ENCODING)
         && let Some(tag) = response.headers_mut().get_mut(ETAG)
         && let Ok(weak) = HeaderValue::from_bytes(&[b"W/", tag.as_bytes()].concat())

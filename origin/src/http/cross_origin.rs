@@ -13,7 +13,7 @@ use shared::error::Problem;
 #[derive(Clone, Debug)]
 pub(super) struct CrossOrigin {
     origins: CorsOrigins,
-    /// The CORS headers of responses to requests without `Origin`; of all responses if any website may call.
+    /// For requests without `Origin`; for all requests if any website may call.
     common: Vec<(HeaderName, HeaderValue)>,
     any: bool,
 }
@@ -36,8 +36,7 @@ impl CrossOrigin {
         }
     }
 
-    /// Checks the header `Origin` of a request to MCP: a web page must have an allowed origin. Accepts preflight
-    /// requests, and requests to other paths.
+    /// A web page that calls MCP must have an allowed origin. Other paths and preflight requests pass.
     pub(super) fn check_page(&self, request: &Request) -> Result<(), Problem> {
         if self.preflight(request).is_some() {
             return Ok(());
@@ -45,7 +44,6 @@ impl CrossOrigin {
         self.origins.check_page(request.uri().path(), header(request.headers(), ORIGIN))
     }
 
-    /// Returns the response to a CORS preflight request; `None` for any other request.
     pub(super) fn preflight(&self, request: &Request) -> Option<Response> {
         let text = |name: HeaderName| header(request.headers(), name);
         let (origin, asked) = (text(ORIGIN), text(ACCESS_CONTROL_REQUEST_METHOD));

@@ -14,9 +14,7 @@ use shared::ident::DatabaseName;
 use shared::operation::ApiForm;
 use std::sync::Arc;
 
-/// Answers with the description of one database, or of all databases that the caller may see. The number of
-/// descriptions that are built or sent at once is limited, because each is held in memory; a request that waits too
-/// long fails with `overloaded`.
+/// The number of descriptions that are built or sent at once is limited, because each is held in memory.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,

@@ -4,7 +4,7 @@ use axum::http::HeaderValue;
 use twox_hash::XxHash3_128;
 use uuid::Uuid;
 
-/// A strong entity tag, derived from the whole body or file: equal bytes have equal tags at every origin.
+/// A strong tag: equal bytes have equal tags at every origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ETag(String);
 
@@ -16,7 +16,6 @@ impl ETag {
         Self(["\"", digits.encode_lower(&mut text), "\""].concat())
     }
 
-    /// Returns the entity tag of a media file whose content has this SHA-256.
     pub(super) fn of_sha256(hash: &[u8; 32]) -> Self {
         Self(format!("\"{}\"", crate::media::url::version(hash)))
     }

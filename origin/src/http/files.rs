@@ -59,8 +59,8 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
         if let Some(response) = call.attempt(app, record).await? {
             return Ok(response);
         }
-        // The cached row may be outdated because the file was replaced or deleted. It is expired, so that the next
-        // attempt reads the row again.
+        // The cached row may be outdated because the file was replaced or deleted, so the next attempt reads the row
+        // again.
         app.library.doubt(&call.path);
     }
     // Not a 404, which caches and clients take for a deletion: the directory or bucket may just be unavailable.
@@ -68,8 +68,7 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
     Err(Problem::new(ErrorCode::StorageUnavailable, "The file is known, but the store does not have its bytes now."))
 }
 
-/// The maximum number of look-ups of a file whose object is missing from the store. One retry may not suffice, since
-/// the file may be replaced repeatedly.
+/// The file may be replaced repeatedly, so one retry may not suffice.
 const LOOKUPS_MAX_COUNT: usize = 5;
 
 struct Call<'a> {
@@ -79,7 +78,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Looks up the file and returns the response; `None` if the store lacks the object that the file's row refers to.
+    /// `None` if the store lacks the object that the file's row refers to.
     async fn attempt(&self, app: &App, record: &RequestRecord) -> Result<Option<Response>, Problem> {
         let found = app.library.find(&self.path).await?;
         let (file, access) = self.admit(app, found, record).await?;
@@ -116,8 +115,7 @@ impl Call<'_> {
         Ok(Some(if is_part { served.part(&part, body) } else { served.whole(body) }))
     }
 
-    /// Returns the file if it is public or the credentials give access to it. Checks the credentials even if there is
-    /// no such file, so that timing does not reveal which private files exist.
+    /// Checks the credentials even without a file, so that timing does not reveal which private files exist.
     async fn admit(
         &self,
         app: &App,
@@ -155,7 +153,6 @@ impl Call<'_> {
     }
 }
 
-/// Returns a 416 response with the file's size in `Content-Range`.
 fn not_satisfiable(size: u64, record: &RequestRecord) -> Response {
     let mut response = record.refuse(&range::beyond(size));
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
@@ -164,7 +161,6 @@ fn not_satisfiable(size: u64, record: &RequestRecord) -> Response {
     response
 }
 
-/// Returns the byte range `part` of an object as a response body; `None` if the store lacks the object.
 async fn open(
     app: &App,
     object: &StoredObject,
@@ -180,7 +176,6 @@ async fn open(
         Err(StoreError::NotFound) => return Ok(None),
         Err(error) => return Err(error.into_problem()),
     };
-    // A range that arrives in one chunk is sent without streaming.
     let first = match pieces.next().await {
         Some(first) => first.map_err(StoreError::into_problem)?,
         None => Bytes::new(),
@@ -201,8 +196,7 @@ enum Broken {
     Short,
 }
 
-/// Returns the chunks of `pieces`, then an error if they had fewer than `length` bytes in total, so that the client
-/// notices the truncation.
+/// Ends with an error if `pieces` have fewer than `length` bytes, so that the client notices the truncation.
 fn with_length(mut pieces: ObjectBytes, length: u64) -> impl Stream<Item = Result<Bytes, Broken>> {
     try_stream! {
         let mut left = length;

@@ -11,12 +11,11 @@ use serde::Serialize;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 
-/// The path of the liveness check, which is also the route's name in logs and metrics.
+/// Also the route's name in logs and metrics.
 pub(super) const HEALTHZ: &str = "/healthz";
 pub(super) const READYZ: &str = "/readyz";
 pub(super) const METRICS: &str = "/metrics";
 
-/// Answers `GET /healthz` with 200 whenever the process runs.
 pub(super) async fn alive(Extension(record): Extension<Arc<RequestRecord>>) -> Response {
     record.log().route(HEALTHZ);
     respond::payload(br#"{"status":"ok"}"#)
@@ -28,13 +27,11 @@ struct Ready {
     status: &'static str,
     database: &'static str,
     storage: &'static str,
-    /// The address of the serving database host; `None` if `database_url` has only one host or none serves.
+    /// `None` if `database_url` has only one host or none serves.
     #[serde(skip_serializing_if = "Option::is_none")]
     database_host: Option<String>,
 }
 
-/// Answers `GET /readyz` with 200 if MariaDB and the media store answer, else with `database_unavailable` or
-/// `storage_unavailable`.
 pub(super) async fn ready(
     State(app): State<Arc<App>>,
     Extension(record): Extension<Arc<RequestRecord>>,
@@ -66,7 +63,6 @@ pub(super) async fn metrics(State(app): State<Arc<App>>, Extension(record): Exte
     respond::text(app.metrics.text(&app.readings().await))
 }
 
-/// Answers 405 to methods other than `GET` and `HEAD` on the routes of liveness, readiness, metrics and pages.
 pub(super) async fn only_read(Extension(record): Extension<Arc<RequestRecord>>, uri: Uri) -> Failed {
     let here = [HEALTHZ, READYZ, METRICS].into_iter().find(|path| *path == uri.path());
     record.log().route(here.unwrap_or("none"));

@@ -21,21 +21,19 @@ use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 
-/// The maximum number of attempts to lock the receipt of an idempotency key, which another request may have locked.
+/// Another request may have locked the receipt of the idempotency key.
 const CLAIMS_MAX_COUNT: usize = 4;
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
-/// The response header that marks a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 pub(super) struct IdempotentInsert<'a> {
     pub(super) app: &'a App,
     pub(super) caller: &'a Caller,
-    /// The database of the table that is inserted into. It also holds the table of receipts.
+    /// Also holds the table of receipts.
     pub(super) database: &'a DatabaseName,
-    /// The request's idempotency key and fingerprint. For a caller with a role, the key is hashed with the caller's
-    /// identity, so that equal keys of different callers stay apart, and the fingerprint covers the fields in the
-    /// response.
+    /// For a caller with a role, the key is hashed with the caller's identity, so that equal keys of different callers
+    /// stay apart, and the fingerprint covers the fields in the response.
     pub(super) idempotent: &'a IdempotentRequest,
     pub(super) statements: Vec<Statement>,
     pub(super) answer: InsertAnswer,
@@ -45,7 +43,6 @@ pub(super) struct IdempotentInsert<'a> {
 }
 
 impl<'a> IdempotentInsert<'a> {
-    /// Inserts the records and stores the response, or returns the response that an earlier request stored.
     pub(super) async fn run(self) -> Result<Response, Failure> {
         let lease = &mut self.app.pools.lease_as(self.caller.lessee()).await?;
         let mut is_created = false;
@@ -108,9 +105,8 @@ impl<'a> IdempotentInsert<'a> {
         Ok(Transaction::begin(lease, limit, self.progress).await?)
     }
 
-    /// Inserts the records, unless an earlier version of this program stored a receipt under that version's hash of the
-    /// key and the receipt has not expired: in this case returns the stored response, or fails with
-    /// `idempotency_mismatch`. The last receipts of earlier versions expire a day after the program was updated.
+    /// Earlier versions of this program hashed the key differently. Their last receipts expire a day after the program
+    /// was updated.
     async fn insert_unless_known(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let Some(key) = self.idempotent.former_key() else {
             return self.insert(transaction).await;
@@ -126,7 +122,7 @@ impl<'a> IdempotentInsert<'a> {
         }
     }
 
-    /// Inserts the records and stores the response, in the transaction that locked the idempotency key.
+    /// In the transaction that locked the idempotency key.
     async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let operation = self.operation;
         let outcome = self.insert_with_receipt(&mut transaction).await;

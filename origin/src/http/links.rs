@@ -11,8 +11,7 @@ pub(super) fn links(app: &App, request: &Parts) -> Links {
     Links::new(configured.or_else(|| base_of(request)))
 }
 
-/// Returns the base URL with the scheme and host of a proxy's headers, or else of the request itself; `None` if there
-/// is no host, or scheme or host is invalid. A client that sends false headers affects only its own response.
+/// A client that sends false headers affects only its own response.
 fn base_of(request: &Parts) -> Option<BaseUrl> {
     let header = |name: &str| {
         let text = request.headers.get(name)?.to_str().ok()?;

@@ -19,8 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Answers with the databases, or the tables and views of one database, that the caller may use. Retries once if the
-/// connection to MariaDB was lost.
+/// Retries once if the connection to MariaDB was lost.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -36,7 +35,6 @@ pub(super) async fn run(
     outcome.map_err(Failure::into_problem)
 }
 
-/// Returns the databases that the caller may see; if `only` names a database, just that one.
 pub(super) async fn databases(
     app: &Arc<App>,
     caller: &Caller,
@@ -62,8 +60,8 @@ struct Named<'a> {
     name: &'a str,
 }
 
-/// What a caller may do with a table. `None`: nothing; `Some(None)`: all that its key allows;
-/// `Some(Some(rule))`: what the rule of its role allows.
+/// `None`: nothing; `Some(None)`: all that the caller's key allows; `Some(Some(rule))`: what the rule of its role
+/// allows.
 type Allowed<'a> = Option<Option<&'a TableRule>>;
 
 impl Lister<'_> {
@@ -74,7 +72,7 @@ impl Lister<'_> {
         }
     }
 
-    /// Returns the databases that the caller may see: with a role, only those with a table that the role may use.
+    /// With a role, only databases with a table that the role may use.
     async fn names(&self) -> Result<BTreeSet<DatabaseName>, Failure> {
         let (lease, limit) = (self.lease().await?, self.timeout());
         let rights = self.caller.rights();
@@ -112,8 +110,7 @@ impl Lister<'_> {
         }
     }
 
-    /// Fails with `database_not_found` if the database does not exist, is a system database, or is hidden from the
-    /// caller's role.
+    /// A database that is hidden from the caller's role fails like a missing one.
     async fn check(&self, database: &DatabaseName) -> Result<(), Failure> {
         let role = self.caller.rights().role();
         let is_hidden = database.is_system() || role.is_some_and(|role| !role.role().knows_database(database));

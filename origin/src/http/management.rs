@@ -48,7 +48,6 @@ pub(super) async fn run(
     Ok(respond::list(respond::json(envelope::success_with(&answer.payload, &trailer))))
 }
 
-/// The payload of a response as JSON and, if it is a page of a list that goes on, the cursor of the next page.
 struct Answer {
     payload: Vec<u8>,
     next: Option<String>,
@@ -61,8 +60,7 @@ impl From<Vec<u8>> for Answer {
 }
 
 impl Answer {
-    /// Returns the answer of a list of which one entry more than `limit` was read, if there are so many. `cursor` returns
-    /// the cursor of the page after an entry.
+    /// `rows` has one row more than `limit` if the list goes on.
     fn of_list<'a, R, E: Serialize>(
         rows: &'a [R],
         limit: u64,
@@ -81,8 +79,7 @@ struct Manager<'a> {
     record: &'a RequestRecord,
 }
 
-/// The body of a request that creates a key. Exactly one of `access` and `role` must be given; `claims` only with
-/// `role`.
+/// Exactly one of `access` and `role` must be given; `claims` only with `role`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WantedKey {
@@ -91,7 +88,7 @@ struct WantedKey {
     claims: Option<RoleClaims>,
     #[serde(default)]
     name: String,
-    /// The key's lifetime, such as `90d`; `None` if it never expires.
+    /// Such as `90d`; `None` if the key never expires.
     expires: Option<String>,
 }
 
@@ -99,7 +96,7 @@ struct WantedKey {
 #[serde(rename_all = "camelCase")]
 struct CreatedKey<'a> {
     id: Uuid,
-    /// The token of the key. No other response contains it, since the token is stored nowhere.
+    /// No other response contains the token, which is stored nowhere.
     key: &'a str,
     access: Option<Access>,
     role: Option<&'a str>,
@@ -122,7 +119,6 @@ struct ListedKey<'a> {
     last_used_at: Option<String>,
     expires_at: Option<String>,
     revoked_at: Option<String>,
-    /// The id of the key or user that created the key over HTTP.
     created_by: Option<Uuid>,
 }
 
@@ -142,7 +138,7 @@ struct Named<'a> {
 #[derive(Serialize)]
 struct RevokedKey<'a> {
     id: Uuid,
-    /// The keys that the revoked key has created, or keys that it has created, and so on, if they were live.
+    /// Includes keys that these keys have created, and so on, if they were live.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     created: Vec<MadeKey<'a>>,
 }
@@ -260,8 +256,7 @@ impl Manager<'_> {
         .await
     }
 
-    /// Exchanges the caller's link to the console for a key that the console uses. Fails with `revoked_key` if the link
-    /// was used before, or with `database_unavailable`.
+    /// Fails with `revoked_key` if the link was used before.
     async fn open_session(&self) -> Result<Vec<u8>, Problem> {
         let issued = self.app.keys.issued().open_session(self.caller.key_id(), self.caller.project()).await;
         self.created(&issued.map_err(|error| of_key(&error))?, Some(Access::Full), None, "console").await
@@ -280,8 +275,8 @@ impl Manager<'_> {
         text(&CreatedKey { id: issued.id, key: &issued.token, access, role, name, expires_at, warnings })
     }
 
-    /// Logs a change, and reloads the keys of this origin, so that the change has effect at once.
-    /// Ignores an error of the reload, since the origin also polls for changes.
+    /// Reloads the keys of this origin, so that the change has effect at once. An error of the reload is ignored, since
+    /// the origin also polls for changes.
     async fn changed(&self, what: &'static str, which: &str) {
         self.log(what, which);
         let _ = self.app.keys.refresh().await;
@@ -329,8 +324,7 @@ fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidBody, message)
 }
 
-/// Returns the text of an error as a sentence: with a capital letter and a full stop. Errors are
-/// written in lower case, for the command line.
+/// Errors are written in lower case, for the command line.
 fn sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();

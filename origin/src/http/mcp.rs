@@ -27,18 +27,15 @@ use serde_json::value::RawValue;
 use shared::error::{CODE_HEADER, ErrorCode, Problem};
 use std::sync::Arc;
 
-/// Maximum bytes of an API answer that a tool returns: some 60,000 tokens, more than most models read at once.
+/// Some 60,000 tokens, more than most models read at once.
 const ANSWER_MAX_BYTES: usize = 256 * 1024;
 
-/// Maximum messages of a JSON-RPC batch. The answers of a batch are held in memory until its last message is answered.
+/// The answers of a batch are held in memory until its last message is answered.
 const BATCH_MAX_COUNT: usize = 16;
 
-/// JSON-RPC's code for a body that is not JSON.
 const PARSE_ERROR: i32 = -32_700;
-/// JSON-RPC's code for JSON that is not a message.
 const INVALID_REQUEST: i32 = -32_600;
 
-/// Answers a message, or a batch of messages. Failures of the protocol are JSON-RPC errors.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -80,7 +77,6 @@ pub(super) async fn run(
     Ok(response)
 }
 
-/// Answers the messages of a batch one after another.
 async fn batch(agent: &Agent, parts: &Parts, body: &[u8]) -> Reply {
     let refused = |code, message: &str| refusal(StatusCode::BAD_REQUEST, code, message);
     let version = parts.headers.get("mcp-protocol-version");

@@ -46,7 +46,7 @@ pub(super) async fn run(
     }
 }
 
-/// Stages the files of an upload, validates them, and publishes all of them or none.
+/// All files or none.
 async fn upload(
     app: &Arc<App>,
     caller: &Caller,

@@ -9,10 +9,9 @@ use shared::error::{ErrorCode, Problem};
 use shared::security::EDGE_SECRET_HEADER;
 use std::net::IpAddr;
 
-/// The path that any peer may request, even if access is restricted, because process supervisors check it.
+/// Any peer may request this path, because process supervisors check it.
 const OPEN_PATH: &str = "/healthz";
 
-/// The headers in which a proxy describes the request that it received.
 const FORWARDING_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("forwarded"),
     HeaderName::from_static("x-forwarded-for"),
@@ -33,9 +32,7 @@ impl OriginAccess {
         Self { config, networks, secret }
     }
 
-    /// Checks whether the peer may call the origin. Removes the edge's secret from the request's headers. Also removes
-    /// the forwarding headers, unless the peer is the edge or in a trusted network, or access is open and no trusted
-    /// networks are configured.
+    /// Removes the edge's secret from the headers, and the forwarding headers of an untrusted peer.
     pub(super) fn check<B>(&self, request: &mut Request<B>, peer: IpAddr) -> Result<(), Problem> {
         let is_open = request.uri().path() == OPEN_PATH;
         let headers = request.headers_mut();

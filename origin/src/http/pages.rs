@@ -1,8 +1,5 @@
-//! Serves the pages for browsers, which need no key: `/`, which leads to the others, `/docs`, the API's documentation, and (unless it is turned off)
-//! `/console`, the user interface of a project. `tools/pages.mjs` makes their files, which a release build embeds.
-//!
-//! The scripts of a page come from this host only. They call the API with the key that the user types in, or that a
-//! link to the console is exchanged for.
+//! Serves the pages for browsers, which need no key: `/`, `/docs` and (unless it is turned off) `/console`.
+//! `tools/pages.mjs` makes their files, which a release build embeds.
 
 use super::etag::ETag;
 use super::request_log::RequestRecord;
@@ -23,22 +20,21 @@ use std::borrow::Cow;
 use std::io::Read as _;
 use std::sync::Arc;
 
-/// The files of all pages by their path, each compressed by gzip.
+/// By path, each file compressed by gzip.
 #[derive(Embed)]
 #[folder = "../pages/build"]
 #[allow_missing = true]
 struct Files;
 
-/// The maximum number of bytes of a page's decompressed file. A test checks the embedded files.
+/// Decompressed. A test checks the embedded files.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// What the pages may load: files of this host, the images in their style sheets, and the API with its media.
+/// The pages may load files of this host, the images in their style sheets, and the API with its media.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
                       media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A second policy of each page: scripts and styles come only from the page's own folder, and not from `/media/`, where
-/// callers' files are. `'self'` can't have a path, and the name of this host as browsers know it is not known here. A
-/// browser loads what both policies allow.
+/// Scripts and styles come only from the page's own folder, and not from `/media/`, where callers' files are. `'self'`
+/// can't have a path, and this host's public name is not known here. A browser loads what both policies allow.
 const DOCS_POLICY: &str = "script-src http://*:*/docs/ https://*:*/docs/; style-src http://*:*/docs/ https://*:*/docs/; \
                            img-src data:";
 const CONSOLE_POLICY: &str =
@@ -56,8 +52,7 @@ pub(super) fn console() -> Router<Arc<App>> {
     Router::new().route("/console", get(answer)).route("/console/", get(answer)).route("/console/{*path}", get(answer))
 }
 
-/// Answers with a file of a page (`/docs` is `/docs/index.html`), with 304 if the client has the file, or with
-/// `route_not_found`.
+/// `/docs` is `/docs/index.html`.
 pub(super) async fn answer(
     Extension(record): Extension<Arc<RequestRecord>>,
     uri: Uri,

@@ -32,13 +32,12 @@ pub(super) use write::{Writer, inserted};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,
-    /// The response head only, for a `HEAD` request.
+    /// For a `HEAD` request.
     Head,
 }
 
-/// Runs an operation on a table. A read that may have failed on a replica is first retried on the primary. After that,
-/// retries once if the cached schema was stale, MariaDB rolled back because of a deadlock, the connection of a read was
-/// lost, or the host refused the statement because it has left its cluster or is read-only.
+/// A read that may have failed on a replica is first retried on the primary. After that, retries once after a stale
+/// schema, a deadlock or a read's lost connection, or if the host has left its cluster or is read-only.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,
@@ -110,21 +109,17 @@ struct Attempt<'a> {
     from: ReadFrom,
 }
 
-/// A planned operation, ready to run. Its statements are rendered, except those of `ByKey` and `InsertOne`, which
-/// several requests may share.
+/// `ByKey` and `InsertOne` may be coalesced with other requests, so their statements are not rendered yet.
 enum Prepared<'a> {
     One(ReadingOne),
-    /// A read of one record by its key, which may be coalesced with reads of other requests into one statement.
     ByKey(SelectByKey),
-    /// A read of many records. The second statement, if any, reads the first row beyond the limit, since the response's
-    /// head must say whether there is one.
+    /// The second statement reads the first row beyond the limit, since the response's head must say whether there is
+    /// one.
     Many(Box<Reading>, Option<Statement>),
     Explain(Statement, Statement),
-    /// An insert of one record, which may be coalesced with inserts of other requests into one statement.
     InsertOne(InsertOne),
     Insert(Vec<Statement>, InsertAnswer, Option<&'a IdempotentRequest>),
-    /// The statements of an update or delete; the rest of its transaction (entity tag, limits, reading records), if
-    /// any.
+    /// The second field is the rest of the transaction (entity tag, limits, reading records).
     Change(Vec<Statement>, Option<Box<TransactionSteps>>),
 }
 
@@ -203,8 +198,6 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Plans the operation and renders its statements, except those that several requests may share (`ByKey` and
-    /// `InsertOne`): these are rendered when they run.
     fn prepare(&self, tables: &Tables) -> Result<Prepared<'a>, Problem> {
         let scope = tables.scope(self.operation)?;
         let bounds = &self.app.bounds;
@@ -242,7 +235,6 @@ impl<'a> Attempt<'a> {
         Ok(transaction::write(&mut lease, statements, effect, limit, self.record.progress()).await?)
     }
 
-    /// Runs a write that needs a transaction because of its options, and returns the JSON payload.
     async fn write_with(&self, work: Work, tables: &Tables, effect: run::SessionEffect) -> Result<Vec<u8>, Failure> {
         let scope = tables.scope(self.operation)?;
         let mut lease = self.lease().await?;
@@ -257,8 +249,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// Returns bytes that identify the fields of the records in the response to an insert; empty for a response with the
-/// ids of the records.
+/// Part of an idempotent request's fingerprint; empty for a response with the ids of the records.
 fn shown_fields(statements: &[Statement], answer: InsertAnswer) -> &[u8] {
     match answer {
         InsertAnswer::Hidden | InsertAnswer::HiddenList(_) => b"hidden",
@@ -266,7 +257,6 @@ fn shown_fields(statements: &[Statement], answer: InsertAnswer) -> &[u8] {
     }
 }
 
-/// A write that needs a transaction because of its options.
 enum Work {
     Insert(Vec<Statement>, InsertAnswer),
     Change(Vec<Statement>, Box<TransactionSteps>),

@@ -37,29 +37,27 @@ use uuid::Uuid;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-/// The response header with the position of a write; see `database::position`.
+/// See `database::position`.
 const POSITION: HeaderName = HeaderName::from_static("x-selkie-position");
 const AFTER: HeaderName = HeaderName::from_static(AFTER_HEADER);
-/// The initial capacity for a `Server-Timing` value, enough for durations of some minutes.
+/// Enough for durations of some minutes.
 const TIMING_BYTES: usize = 48;
 
 pub(super) struct RequestRecord {
     app: Arc<App>,
     id: RequestId,
     log: RequestLog,
-    /// The origin's span of the request; `None` if the request belongs to no trace.
     trace: Option<TraceSpan>,
-    /// Whether the request is counted already against the rate limit, because it is the first API request of an MCP
-    /// request, which was counted.
+    /// The first API request of an MCP request is not counted against the rate limit, since the MCP request was.
     is_counted: bool,
-    /// For an MCP request: whether its first API request has begun, which is not counted again.
+    /// For an MCP request: whether its first API request has begun.
     has_begun_counted: AtomicBool,
     has_role: AtomicBool,
-    /// Whether the caller has full access and so may learn exact durations, which tell how much a statement read.
+    /// Exact durations tell how much a statement read, so only a caller with full access may see them.
     has_full_access: AtomicBool,
     allowance: OnceLock<Allowance>,
     progress: Arc<Progress>,
-    /// The position in the header `X-Selkie-After`; empty without the header.
+    /// Empty without the header `X-Selkie-After`.
     after: OnceLock<Position>,
     started: Instant,
 }
@@ -84,8 +82,7 @@ impl RequestRecord {
         }
     }
 
-    /// Creates the record of an API request that an MCP request makes, with the same request id. The first API request
-    /// of an MCP request is not counted against the rate limit, since the MCP request was; further ones are.
+    /// For an API request that an MCP request makes: has the same request id.
     pub(super) fn begin_inner(&self, request: &Request) -> Self {
         let is_counted = !self.has_begun_counted.swap(true, Ordering::Relaxed);
         let trace = self.trace.as_ref().map(|trace| trace.child(fresh_span()));
@@ -106,8 +103,7 @@ impl RequestRecord {
         respond::problem(problem, self.id())
     }
 
-    /// Records the verified caller for the log, and counts the request against the caller's rate limit unless it is
-    /// counted already.
+    /// Counts the request against the caller's rate limit, unless it is counted already.
     pub(super) fn set_caller(&self, caller: &Caller) -> Result<(), Problem> {
         self.log.caller(Arc::clone(caller.principal()));
         self.has_role.store(caller.rights().role().is_some(), Ordering::Relaxed);
@@ -125,7 +121,6 @@ impl RequestRecord {
         Ok(())
     }
 
-    /// Removes MariaDB's own message from a problem if the caller has a role.
     pub(super) fn hide_from_role(&self, problem: Problem) -> Problem {
         match self.has_role.load(Ordering::Relaxed) {
             true => problem.without_database_message(),
@@ -142,9 +137,8 @@ impl RequestRecord {
         Ok(())
     }
 
-    /// Returns the replication position in the header `X-Selkie-After`, which a host of MariaDB must have reached
-    /// before it runs the request's statements; `None` without the header. Inserts that may be coalesced with those of
-    /// other requests or have an idempotency key don't heed it.
+    /// A host of MariaDB must have reached this replication position before it runs the request's statements. Inserts
+    /// that may be coalesced with those of other requests or have an idempotency key ignore the position.
     pub(super) fn after(&self) -> Option<&Position> {
         self.after.get()
     }
@@ -153,8 +147,7 @@ impl RequestRecord {
         &self.progress
     }
 
-    /// Sets the SQL verb and the table under which the request's trace shows the next statements. Does nothing if the
-    /// request is not traced.
+    /// The SQL verb and the table name the next statements in the request's trace.
     pub(super) fn begin_statements(&self, operation: &RecordOperation) {
         let name = match operation {
             RecordOperation::Read(_) | RecordOperation::ReadOne(_) => "SELECT",
@@ -174,9 +167,8 @@ impl RequestRecord {
         (StreamLimits::of_file(&self.app, self.id.clone()), self.app.metrics.stream())
     }
 
-    /// Adds the headers for request id, timing, position and rate limit to the response. Records the request in the
-    /// log, metrics, trace and activity: at once if the body's length is known, else when the body is dropped, after
-    /// its last byte or when the client disconnects.
+    /// Records the request in the log, metrics, trace and activity: at once if the body's length is known, else when
+    /// the body is dropped, after its last byte or when the client disconnects.
     pub(super) fn finish(self: Arc<Self>, mut response: Response) -> Response {
         let is_success = response.status().is_success();
         let headers = response.headers_mut();
@@ -211,8 +203,8 @@ impl RequestRecord {
         }
     }
 
-    /// Returns the `Server-Timing` value in milliseconds, such as `db;dur=0.31, origin;dur=0.42`; rounded to whole
-    /// milliseconds unless the caller has full access.
+    /// In milliseconds, such as `db;dur=0.31, origin;dur=0.42`; rounded to whole milliseconds unless the caller has
+    /// full access.
     fn timing(&self) -> String {
         let is_exact = self.has_full_access.load(Ordering::Relaxed);
         let push_millis = if is_exact { push_millis } else { push_whole_millis };
@@ -270,8 +262,7 @@ impl RequestRecord {
         );
     }
 
-    /// Adds the request to the activity of its project, which the routes of [`Action::Observe`] return. Leaves out
-    /// requests without a verified caller, and requests to these routes, since the console repeats them all the time.
+    /// Leaves out requests to the routes of [`Action::Observe`], since the console repeats them all the time.
     fn keep(&self, status: u16, bytes: u64, ending: Ending, total: Duration) {
         let route = self.log.route_name();
         let Some(project) = self.log.project().filter(|_| route != Action::Observe.route()) else {
@@ -299,12 +290,11 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Appends `micros` as milliseconds with two decimals. By hand, since `format!` takes ten times as long and every
-/// request needs this.
 fn push_whole_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format((micros + 500) / 1000));
 }
 
+/// By hand, with two decimals: `format!` takes ten times as long, and every request needs this.
 fn push_millis(text: &mut String, micros: u64) {
     let hundredths = micros % 1000 / 10;
     text.push_str(itoa::Buffer::new().format(micros / 1000));
@@ -312,8 +302,7 @@ fn push_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format(hundredths));
 }
 
-/// Continues the trace that the request's header `traceparent` names. Without a valid header, begins a trace if the
-/// origin sends traces and the sampling picks the request.
+/// Without a valid header `traceparent`, begins a trace if the origin sends traces and the sampling picks the request.
 fn begin_trace(app: &App, request: &Request) -> (Option<TraceSpan>, Arc<Progress>) {
     let caller = request.headers().get(TRACEPARENT).and_then(|caller| caller.to_str().ok());
     let continued = caller.and_then(|caller| TraceSpan::continued(caller, fresh_span()));
@@ -331,8 +320,6 @@ fn begin_trace(app: &App, request: &Request) -> (Option<TraceSpan>, Arc<Progress
     (trace, progress(app, trace.as_ref()))
 }
 
-/// Returns the progress of a new request. Its steps are recorded if the origin sends traces and the
-/// trace is sampled.
 fn progress(app: &App, trace: Option<&TraceSpan>) -> Arc<Progress> {
     match trace {
         Some(trace) if app.tracer.is_some() && trace.is_sampled() => Arc::new(Progress::recorded()),
@@ -340,8 +327,7 @@ fn progress(app: &App, trace: Option<&TraceSpan>) -> Arc<Progress> {
     }
 }
 
-/// Returns bytes for a new id: a hash of a counter with random keys. They differ between origins
-/// too, but must not be used as a secret.
+/// A hash of a counter with random keys: differs between origins too, but must not be used as a secret.
 fn fresh() -> [u8; 10] {
     static KEY: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -366,15 +352,15 @@ fn fresh_id() -> RequestId {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Whole,
-    /// The body ended early: by an error, or because the client disconnected.
+    /// By an error, or because the client disconnected.
     Cut,
 }
 
-/// A streamed response body that counts its bytes, and records the request as ended when the body is dropped.
+/// Records the request as ended when the body is dropped.
 struct LoggedBody {
     body: Body,
     bytes: u64,
-    /// The value of `Content-Length`, if set: hyper does not poll the body again after that many bytes.
+    /// hyper does not poll the body again after that many bytes.
     announced: Option<u64>,
     ending: Ending,
     status: u16,

@@ -42,21 +42,18 @@ impl IntoResponse for Failed {
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// The initial capacity of a response's header map, enough for the headers of a read.
+/// Enough for the headers of a read.
 const USUAL_HEADERS: usize = 10;
 
-/// Returns a 200 response whose body is a complete JSON envelope.
 pub(super) fn json(envelope: Vec<u8>) -> Response {
     with_type(Body::from(envelope), "application/json")
 }
 
-/// Returns a 200 response with a success envelope around this JSON payload.
 pub(super) fn payload(payload: &[u8]) -> Response {
     json(envelope::success(payload))
 }
 
-/// Returns a 200 response with a body and its entity tag. The client's own cache may store it, but must revalidate it
-/// each time.
+/// The client's own cache may store the response, but must revalidate it each time.
 pub(super) fn tagged(body: impl Into<Bytes>, content_type: &'static str) -> Response {
     let body = body.into();
     let tag = ETag::of(&body);
@@ -67,7 +64,7 @@ pub(super) fn tagged(body: impl Into<Bytes>, content_type: &'static str) -> Resp
     response
 }
 
-/// Returns a 200 response to a write, with the entity tag of the record if the payload is the whole record.
+/// With the entity tag of the record if the payload is the whole record.
 pub(super) fn written(payload: &[u8], operation: &RecordOperation) -> Response {
     let body = envelope::success(payload);
     let options = operation.write_options();
@@ -87,8 +84,6 @@ pub(super) fn preferred(mut response: Response, operation: &RecordOperation) -> 
     response
 }
 
-/// Adds the headers of a response that must not be cached, such as a list of records or keys: `Cache-Control: no-store`
-/// and `Vary`.
 pub(super) fn list(mut response: Response) -> Response {
     depends_on_accept(response.headers_mut(), "no-store");
     response
@@ -100,7 +95,6 @@ fn depends_on_accept(headers: &mut HeaderMap, cache_control: &'static str) {
     headers.insert(header::VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
 }
 
-/// Returns the response, or 304 without its body if `if_none_match` names its entity tag.
 pub(super) fn unless_known(mut response: Response, if_none_match: Option<&str>) -> Response {
     let tag = response.headers().get(header::ETAG).and_then(|tag| tag.to_str().ok());
     if if_none_match.zip(tag).is_some_and(|(list, tag)| conditional::names(list, tag)) {
@@ -112,8 +106,7 @@ pub(super) fn unless_known(mut response: Response, if_none_match: Option<&str>) 
     response
 }
 
-/// Removes the response's body, and sets `Content-Length` if the body's length is known and above 0 (RFC 9110, section
-/// 9.3.2).
+/// Keeps a known length above 0 in `Content-Length` (RFC 9110, section 9.3.2).
 pub(super) fn head(mut response: Response) -> Response {
     let body = std::mem::take(response.body_mut());
     if let Some(length @ 1..) = body.size_hint().exact() {
@@ -123,8 +116,7 @@ pub(super) fn head(mut response: Response) -> Response {
     response
 }
 
-/// Returns the response to a `HEAD` request, which has no body. Waits for the first chunk and returns its error, so
-/// that `HEAD` has the same status as `GET`.
+/// Waits for the first chunk, so that `HEAD` has the same status as `GET`.
 pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) -> Result<Response, DbError> {
     if let Some(first) = chunks.next().await {
         first?;
@@ -159,9 +151,8 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     response
 }
 
-/// Waits for the first chunk and returns its error, so that the error still sets the status. Then returns a response
-/// with a length if the end of `chunks` is ready at once, otherwise one that streams the chunks within the limits that
-/// `begin` returns.
+/// Waits for the first chunk, so that an error still sets the status. The response streams within the limits that
+/// `begin` returns, unless all of `chunks` is ready at once.
 pub(super) async fn chunks(
     mut chunks: Chunks,
     format: Format,
@@ -171,8 +162,8 @@ pub(super) async fn chunks(
         Some(first) => first?,
         None => Bytes::new(),
     };
-    // If `first` was the last chunk, the end of the stream is ready at once, and the response can
-    // have a length. A further chunk must still come from MariaDB.
+    // If `first` was the last chunk, the end of the stream is ready at once. A further chunk must still come from
+    // MariaDB.
     let ready = match chunks.next().now_or_never() {
         Some(None) => return Ok(with_type(Body::from(first), format.content_type())),
         // No byte of the response was sent yet, so an error can still set the status.

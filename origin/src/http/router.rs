@@ -35,7 +35,6 @@ pub(super) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Answers a browser at `/` with a page, and every other request with `route_not_found`.
 async fn home_or_nothing(
     record: Extension<Arc<RequestRecord>>,
     method: Method,

@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 static READY: LazyLock<[(HeaderName, HeaderValue); HEADERS.len()]> =
     LazyLock::new(|| HEADERS.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))));
 
-/// Adds the security headers. Does nothing if `has_own` is true and the status is below 400: media and pages have
-/// security headers of their own, which a 304 must not overwrite in the client's cache.
+/// Media and pages have security headers of their own, which a 304 must not overwrite in the client's cache.
 pub(super) fn add_headers(response: &mut Response, has_own: bool) {
     let status = response.status().as_u16();
     if has_own && status < 400 {

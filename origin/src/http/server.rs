@@ -23,21 +23,19 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
-/// The maximum size of a request's head (request line and headers).
+/// Request line and headers.
 const HEAD_MAX_BYTES: usize = 128 * 1024;
 const H2_STREAMS_MAX: u32 = 256;
-/// The first bytes of an HTTP/2 connection (RFC 9113, section 3.4).
+/// RFC 9113, section 3.4.
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The time within which a new connection (with TLS, after the handshake) must send enough bytes to tell HTTP/1 from
-/// HTTP/2. Otherwise it is closed.
+/// For a new connection (with TLS, after the handshake) to send enough bytes to tell HTTP/1 from HTTP/2.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
-/// The pause before checking for the rest of an HTTP/2 preface that arrived in part.
+/// Before checking for the rest of an HTTP/2 preface that arrived in part.
 const PREFACE_PAUSE: Duration = Duration::from_millis(20);
-/// The pause before accepting again after a temporary error, such as no more file descriptors.
+/// After a temporary error, such as no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Accepts and serves connections, with TLS if `tls` is given, until `stop` is cancelled. Then
-/// waits for requests in flight, at most for `shutdown_grace`.
+/// After `stop`, waits at most `shutdown_grace` for requests in flight.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -134,7 +132,6 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// A client's connection, plain or encrypted.
 pub(super) type Connection = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 enum Protocol {
@@ -142,9 +139,8 @@ enum Protocol {
     Http2,
 }
 
-/// Prepares a new connection: does the TLS handshake if `tls` is given, and determines the HTTP version. `None` if the
-/// connection fails or is closed, the client sends too little in time, the handshake fails or too many others run, or
-/// the client does not use TLS although it must; in the last case the client gets an error response in plain HTTP.
+/// `None` if the connection can't be used. A client that does not use TLS although it must gets an error response in
+/// plain HTTP.
 async fn open(
     stream: TcpStream,
     peer: SocketAddr,
@@ -173,9 +169,8 @@ async fn open(
     }
 }
 
-/// Waits until a connection's first bytes distinguish HTTP/1 from HTTP/2; `None` if the connection closes, fails or
-/// sends too few bytes in time. hyper would wait forever, and thousands of silent connections would use up the file
-/// descriptors.
+/// `None` if the connection sends too few bytes in time. hyper would wait forever, and thousands of silent connections
+/// would use up the file descriptors.
 async fn protocol(stream: &TcpStream) -> Option<Protocol> {
     let protocol = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
         let mut head = [0; H2_PREFACE.len()];
@@ -200,9 +195,8 @@ fn prepare(stream: &TcpStream) {
     }
 }
 
-/// Returns whether the error of accepting a connection means that the socket can't be used any more: EBADF, EFAULT,
-/// EINVAL, ENOTSOCK or EOPNOTSUPP of Linux. All others, such as a lack of file descriptors or an error of the network,
-/// concern one connection or are temporary.
+/// Linux's EBADF, EFAULT, EINVAL, ENOTSOCK or EOPNOTSUPP. All others, such as a lack of file descriptors, concern one
+/// connection or are temporary.
 fn is_fatal(error: &io::Error) -> bool {
     const OF_THE_SOCKET: [i32; 5] = [9, 14, 22, 88, 95];
     error.raw_os_error().is_some_and(|code| OF_THE_SOCKET.contains(&code))

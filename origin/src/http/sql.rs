@@ -19,7 +19,7 @@ use shared::ident::shown;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
 
-/// MariaDB's error number `ER_ACCESS_DENIED_ERROR`.
+/// `ER_ACCESS_DENIED_ERROR`.
 const ACCESS_DENIED: u16 = 1045;
 
 pub(super) async fn run(
@@ -85,8 +85,7 @@ pub(super) async fn run(
     })
 }
 
-/// Fails with `permission_denied` if the statement could drop an adopted database (one that existed before it was given
-/// to the project) that no key may drop.
+/// No key may drop an adopted database (one that existed before it was given to the project).
 async fn refuse_drop(app: &Arc<App>, caller: &Caller, call: &SqlCall) -> Result<(), Problem> {
     let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
         return Ok(());

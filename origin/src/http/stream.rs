@@ -12,7 +12,7 @@ use std::error::Error;
 use std::pin::pin;
 use tokio::sync::mpsc;
 
-/// The number of chunks that are buffered for a slow client, besides the chunk being produced.
+/// For a slow client, besides the chunk being produced.
 const CHUNKS_WAITING: usize = 1;
 
 #[derive(Debug, thiserror::Error)]
@@ -23,15 +23,14 @@ enum Cut<E: Error + 'static> {
     Over,
 }
 
-/// A chunk of a body, or the regular end of the body. If the channel closes without `End`, the body is incomplete.
+/// If the channel closes without `End`, the body is incomplete.
 enum Piece<E: Error + 'static> {
     Chunk(Result<Bytes, Cut<E>>),
     End,
 }
 
-/// Returns a body of the `ready` chunks followed by `chunks`. If `chunks` fails or a limit ends the stream, the body
-/// gets `cut_mark` and then fails, and `chunks` is dropped. The guard, which counts the stream in the metrics, lives as
-/// long as the body.
+/// If `chunks` fails or a limit ends the stream, the body gets `cut_mark` and then fails. The guard, which counts the
+/// stream in the metrics, lives as long as the body.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -52,8 +51,7 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     Body::from_stream(pieces.fuse())
 }
 
-/// Sends chunks to the body until the last chunk, or until a limit ends the stream. Runs in a task of its own, since
-/// the body is not polled while its client does not read.
+/// Runs in a task of its own, since the body is not polled while its client does not read.
 async fn forward_chunks<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
     sender: mpsc::Sender<Piece<E>>,
@@ -79,7 +77,6 @@ async fn forward_chunks<E: Error + Send + 'static>(
 
 enum Receiving<E: Error + 'static> {
     Pieces(mpsc::Receiver<Piece<E>>),
-    /// The cut mark was sent, and the body must fail now.
     Failing(Cut<E>),
 }
 

@@ -33,14 +33,11 @@ const UPLOAD_EXPIRES: HeaderName = HeaderName::from_static("upload-expires");
 const TUS_VERSION: HeaderName = HeaderName::from_static("tus-version");
 const TUS_EXTENSION: HeaderName = HeaderName::from_static("tus-extension");
 const TUS_MAX_SIZE: HeaderName = HeaderName::from_static("tus-max-size");
-/// The response header with the id of the media file that a complete upload has become.
 const MEDIA_ID: HeaderName = HeaderName::from_static("selkie-media-id");
-/// The response header with the URL of the media file that a complete upload has become.
 const MEDIA_URL: HeaderName = HeaderName::from_static("selkie-media-url");
-/// The response header with the URL of the thumbnail, if the file has one.
 const MEDIA_THUMBNAIL_URL: HeaderName = HeaderName::from_static("selkie-media-thumbnail-url");
 
-/// Adds the headers that the tus protocol requires on every response. `path` is the request's path.
+/// The tus protocol requires these headers on every response.
 pub(super) fn add_headers(path: &str, response: &mut Response) {
     let status = response.status().as_u16();
     for (name, value) in tus::answer_headers(path, status) {
@@ -165,23 +162,20 @@ async fn terminate(app: &App, caller: &Caller, id: TusId) -> Result<Response, Pr
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// Locks an upload that the caller began or, if the caller has no role, any upload of the project. Fails as
-/// [`ResumableUploads::lock`](crate::media::resumable::ResumableUploads::lock) does.
+/// A caller with a role may lock only its own uploads.
 async fn lock(app: &App, caller: &Caller, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
     let scope = caller.uploader().map_or(FileScope::All, FileScope::Own);
     app.resumable.lock(caller.project(), scope, id, on_locked).await
 }
 
-/// Checks the declared folder, visibility and size of an upload against the caller's rights. The media type is checked
-/// once the upload is complete.
+/// The media type is checked once the upload is complete.
 fn check(rights: &UploadRights, file: &TusFile, length: u64) -> Result<(), Problem> {
     rights.folder(file.folder.clone())?;
     rights.check_visibility(file.visibility)?;
     rights.check_size(length)
 }
 
-/// Checks before any bytes are sent whether the caller may replace an existing file of the same name. Publishing checks
-/// it again. Fails if the caller's role may not replace that file.
+/// Checked before any bytes are sent. Publishing checks again.
 async fn check_replaced(
     app: &App,
     request: &UploadRequest<'_>,
@@ -199,7 +193,7 @@ async fn check_replaced(
     }
 }
 
-/// Returns the current state of an upload, for requests that append no bytes.
+/// For requests that append no bytes.
 async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
     let row = upload.row();
     let file = match upload.file() {
@@ -209,8 +203,7 @@ async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
     Ok(Outcome { row: row.clone(), offset: upload.offset(), file })
 }
 
-/// Appends the request's body to the upload, and publishes a complete upload, in a task that continues if the client
-/// disconnects.
+/// In a task that continues if the client disconnects.
 async fn arrive(
     app: &Arc<App>,
     caller: &Caller,

@@ -22,24 +22,24 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 
-/// A phase of a connection: no request is in flight, and the last response is written completely.
+/// No request is in flight, and the last response is written completely.
 const IDLE: u8 = 0;
 const IN_FLIGHT: u8 = 1;
-/// A phase of a connection: the whole response is in hyper's buffer, but perhaps not yet written.
+/// The whole response is in hyper's buffer, but perhaps not yet written.
 const BUFFERED: u8 = 2;
 
-/// The range of bytes in an HTTP/1.1 response that holds the status code.
+/// Of the status code.
 const STATUS_AT: std::ops::Range<usize> = "HTTP/1.1 ".len().."HTTP/1.1 400".len();
 
-/// The request phase of an HTTP/1 connection, and after a refused request the connection itself.
+/// After a refused request, also holds the connection itself.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     phase: AtomicU8,
     refused: Mutex<Option<Refused>>,
 }
 
-/// A connection on which hyper refused a request, with the status of hyper's response, which was not sent; or a
-/// connection whose request was not read at all ([`Refused::unread`]).
+/// Holds the status of hyper's response, which was not sent. [`Refused::unread`] is for a request that was not read at
+/// all.
 #[derive(Debug)]
 pub(super) struct Refused {
     stream: Connection,
@@ -51,15 +51,13 @@ impl Exchange {
         self.phase.store(IN_FLIGHT, Ordering::Relaxed);
     }
 
-    /// Takes the connection on which hyper refused a request, after hyper has ended its use. `None` if hyper refused no
-    /// request, or the connection was taken already.
+    /// Must be called after hyper has ended its use of the connection.
     pub(super) fn take_refused(&self) -> Option<Refused> {
         self.refused.lock().ok()?.take()
     }
 }
 
 impl Refused {
-    /// Wraps a connection whose request is answered with an error without being read.
     pub(super) fn unread(stream: Connection) -> Self {
         Self { stream, status: StatusCode::BAD_REQUEST.as_u16() }
     }
@@ -72,8 +70,7 @@ impl Refused {
         }
     }
 
-    /// Sends the response, then reads and discards the rest of the request, because a client may read only after it has
-    /// sent everything.
+    /// Then reads and discards the rest of the request, because a client may read only after it has sent everything.
     pub(super) async fn answer(mut self, response: Response) {
         let exchange = async {
             self.stream.write_all(&bytes(response).await).await?;
@@ -89,7 +86,7 @@ impl Refused {
     }
 }
 
-/// Formats a response as HTTP/1 text with `Connection: close`.
+/// HTTP/1 text with `Connection: close`.
 async fn bytes(response: Response) -> Vec<u8> {
     let (mut parts, body) = response.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes);
@@ -109,16 +106,14 @@ async fn bytes(response: Response) -> Vec<u8> {
     bytes
 }
 
-/// A connection that does not send the error responses that hyper itself writes: [`Refused`]
-/// answers instead, in the form of the API.
+/// Doesn't send the error responses that hyper itself writes: [`Refused`] answers instead, in the form of the API.
 #[derive(Debug)]
 pub(super) struct ExchangeStream {
-    /// The connection; `None` once it was handed over to [`Exchange`].
+    /// `None` once the connection was handed over to [`Exchange`].
     stream: Option<Connection>,
-    /// The request phase of an HTTP/1 connection; `None` for HTTP/2, whose writes are not watched.
+    /// `None` for HTTP/2, whose writes are not watched.
     exchange: Option<Arc<Exchange>>,
-    /// The status of hyper's own error response to a request that it refused. This stream discards that response instead
-    /// of sending it. `None` if hyper has refused no request.
+    /// The status of hyper's own error response, which this stream discards. `None` if hyper has refused no request.
     refused: Option<u16>,
 }
 
@@ -127,7 +122,7 @@ impl ExchangeStream {
         Self { stream: Some(stream), exchange, refused: None }
     }
 
-    /// Returns whether `bytes`, which hyper is writing, are an error response of hyper itself, and stores its status.
+    /// `bytes` is what hyper is writing.
     fn is_refusal(&mut self, bytes: &[u8]) -> bool {
         if self.refused.is_some() {
             return true;

@@ -8,7 +8,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::operation::batch::{Batch, Position, Reference};
 use std::collections::HashMap;
 
-/// The ids from each insert that another operation of the batch refers to, by the insert's index.
+/// By the index of the insert. Holds only inserts that another operation of the batch refers to.
 pub(super) struct Ids(HashMap<usize, Given>);
 
 enum Given {
@@ -18,13 +18,11 @@ enum Given {
 }
 
 impl Ids {
-    /// Creates an empty entry for each insert that another operation of the batch refers to.
     pub(super) fn of(batch: &Batch) -> Self {
         let references = batch.steps().iter().flat_map(|step| step.references());
         Self(references.map(|reference| (reference.operation, Given::Nothing)).collect())
     }
 
-    /// Stores the ids of the insert at index `at`, if an operation refers to it.
     pub(super) fn keep(&mut self, at: usize, answer: InsertAnswer, payload: &[u8], written: Written) {
         if let Some(given) = self.0.get_mut(&at) {
             *given = match answer {
@@ -47,9 +45,6 @@ impl Ids {
     }
 }
 
-/// Checks that an insert into `target` returns an id that `reference` can use. Fails with `invalid_body` if the table
-/// has neither a primary key nor an AUTO_INCREMENT column (unless it is a view), or if its key has several fields and
-/// the reference needs a single value.
 pub(super) fn check(reference: Reference, target: &Table) -> Result<(), Problem> {
     let counts = target.columns().iter().any(|column| column.auto_increment);
     match (target.key().len(), reference.position) {

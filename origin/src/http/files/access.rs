@@ -10,14 +10,12 @@ use shared::error::Problem;
 use shared::media::FilePath;
 use shared::operation::media::MediaId;
 
-/// The reason why a request may read a media file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Public,
-    /// The request has an API key or user token of the file's project that may read media.
     Key,
-    /// The URL has a valid signature, which expires in `seconds_left` seconds.
     Signature {
+        /// Until the signature expires.
         seconds_left: u64,
     },
 }
@@ -27,9 +25,8 @@ pub(super) struct Credentials<'a> {
     pub(super) authorization: Option<&'a str>,
 }
 
-/// Checks the credentials for private media at `path`, where `file` is, if there is one; the check does the same work
-/// without. Returns the kind of access and, for an API key or user token, its caller. Returns `None` if the request has
-/// neither a valid signature nor a valid key or token of the path's project that may read the file.
+/// `None` if access is refused. Does the same work with and without a `file`, so that timing does not reveal which
+/// private files exist.
 pub(super) async fn to_private(
     app: &App,
     record: &RequestRecord,

@@ -15,11 +15,11 @@ use shared::media::{FilePath, Rendition};
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The Content-Security-Policy of media opened as a page: no scripts, no forms, no access to the website's data.
+/// For media opened as a page: no scripts, no forms, no access to the website's data.
 const SHOWN_ONLY: &str = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
 
-/// The Content-Security-Policy of PDFs. Has no `sandbox`, because browsers don't start their PDF viewers in one; the
-/// viewers themselves isolate a PDF's scripts from the website.
+/// For PDFs. Has no `sandbox`, because browsers don't start their PDF viewers in one; the viewers themselves isolate a
+/// PDF's scripts from the website.
 const SHOWN_BY_VIEWER: &str = "default-src 'none'; img-src 'self'; object-src 'self'; style-src 'unsafe-inline'";
 
 pub(super) struct Served<'a> {
@@ -36,12 +36,11 @@ impl Served<'_> {
         Validators { tag: self.tag.as_str(), modified: self.modified }
     }
 
-    /// Returns a 200 response for the whole file; `body` is empty for a `HEAD` request.
     pub(super) fn whole(&self, body: Body) -> Response {
         self.with_bytes(StatusCode::OK, self.object.size, body)
     }
 
-    /// Returns a 206 response for the byte range `part`, which must not be empty.
+    /// `part` must not be empty.
     pub(super) fn part(&self, part: &Range<u64>, body: Body) -> Response {
         let mut response = self.with_bytes(StatusCode::PARTIAL_CONTENT, part.end - part.start, body);
         let last = part.end.saturating_sub(1);
@@ -87,7 +86,6 @@ impl Served<'_> {
         response
     }
 
-    /// Adds the headers that 200, 206 and 304 responses share: validators, `Cache-Control` and `Vary`.
     fn validate(&self, headers: &mut HeaderMap) {
         headers.extend(self.tag.clone().into_header().map(|tag| (header::ETAG, tag)));
         set(headers, header::LAST_MODIFIED, &self.modified.to_string());
@@ -97,9 +95,8 @@ impl Served<'_> {
         }
     }
 
-    /// Returns the `Cache-Control` value. If the URL has the current version (`v`), a public file is cacheable for a
-    /// year, and a file with a signed URL by the client until the signature expires. All other responses must be
-    /// revalidated.
+    /// If the URL has the current version (`v`), a public file is cacheable for a year, and a file with a signed URL
+    /// until the signature expires. All other responses must be revalidated.
     fn cache_control(&self) -> String {
         let current = url::version(&self.object.sha256);
         let is_versioned = self.query.version.as_deref() == Some(current.as_str());
@@ -125,7 +122,7 @@ impl Served<'_> {
         }
     }
 
-    /// Returns the file name of the thumbnail, such as `photo-thumbnail.jpg` for `photo.png`.
+    /// Such as `photo-thumbnail.jpg` for `photo.png`.
     fn thumbnail_name(&self) -> String {
         let name = self.path.name.as_str();
         let stem = match self.path.name.extension() {
@@ -142,14 +139,13 @@ impl Served<'_> {
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// Converts seconds since 1970 into an HTTP date, at the latest the end of the year 9999.
+/// `seconds` since 1970; at the latest the end of the year 9999.
 pub(super) fn date(seconds: u64) -> HttpDate {
-    /// The end of the year 9999, the last that an HTTP date can express.
     const LAST: u64 = 253_402_300_799;
     HttpDate::from(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST)))
 }
 
-/// Sets a header; does nothing if `text` is no valid header value.
+/// Does nothing if `text` is no valid header value.
 fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);

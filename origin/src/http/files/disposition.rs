@@ -3,7 +3,7 @@
 use crate::media::sniff::may_be_shown;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// The characters that are percent-encoded in `filename*`: all except RFC 8187's `attr-char`.
+/// All except RFC 8187's `attr-char`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -45,7 +45,6 @@ impl Disposition {
     }
 }
 
-/// Returns a media type without its parameters, in lower case.
 pub(super) fn essence(mime: &str) -> String {
     let essence = mime.split(';').next().unwrap_or_default();
     essence.trim().to_ascii_lowercase()

@@ -6,26 +6,24 @@ use url::form_urlencoded;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Query {
-    /// The original file, or its thumbnail with the parameter `thumbnail=true`.
     pub(super) rendition: Rendition,
     pub(super) version: Option<String>,
-    /// The parameter `download`: whether a browser saves the file, and under which name.
     pub(super) saving: Saving,
-    /// The parameters `expires` (seconds since 1970) and `signature`; `None` if missing, repeated or malformed.
+    /// `expires` is in seconds since 1970. `None` if a parameter is missing, repeated or malformed.
     pub(super) signature: Option<(u64, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Saving {
-    /// The parameter `download` is absent or false: the file's media type decides.
+    /// The file's media type decides.
     AsItIs,
     Always,
     Named(MediaName),
 }
 
 impl Query {
-    /// Parses the query string of a media URL. If a parameter is repeated, its first value counts; but a repeated
-    /// `signature` or `expires` makes the signature invalid.
+    /// The first value of a repeated parameter counts; but a repeated `signature` or `expires` makes the signature
+    /// invalid.
     pub(super) fn parse(query: Option<&str>) -> Self {
         let [mut thumbnail, mut version, mut download, mut expires, mut signature] = [const { None }; 5];
         let mut is_signed_twice = false;
@@ -60,7 +58,6 @@ impl Query {
     }
 }
 
-/// Returns whether a parameter's value means true; an empty value does.
 fn is_true(word: &str) -> bool {
     matches!(word, "" | "true" | "True" | "1")
 }
@@ -69,7 +66,7 @@ fn is_false(word: &str) -> bool {
     matches!(word, "false" | "False" | "0")
 }
 
-/// Parses a number of seconds as signed URLs contain it: digits without sign or leading zeros. `None` for other text.
+/// Digits without sign or leading zeros, as signed URLs contain them.
 fn seconds(text: &str) -> Option<u64> {
     let seconds: u64 = text.parse().ok()?;
     (seconds.to_string() == text).then_some(seconds)

@@ -1,6 +1,5 @@
 //! Runs the API requests of an MCP request inside the process. `pipeline` runs each like a request from the network:
-//! with the caller's own authorization and address, logged, and bound by all limits and roles. The first one does not
-//! count against the rate limit, since the MCP request did.
+//! with the caller's own authorization and address, logged, and bound by all limits and roles.
 
 use super::super::media::cache_purge;
 use super::super::request_log::RequestRecord;
@@ -24,8 +23,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The headers that an API request copies from the MCP request: the caller's credentials, address and trace, and
-/// whether the edge purges its cache on request.
+/// The caller's credentials, address and trace, and whether the edge purges its cache on request.
 const PASSED_ON: [&str; 8] = [
     "authorization",
     "host",
@@ -37,7 +35,6 @@ const PASSED_ON: [&str; 8] = [
     ACCEPTS_PURGE_HEADER,
 ];
 
-/// An API request that a tool call or a request for resources makes.
 #[derive(Debug, PartialEq)]
 pub(super) struct ApiRequest {
     pub(super) method: Method,
@@ -61,7 +58,7 @@ impl ApiRequest {
 
 pub(super) struct ApiAnswer {
     pub(super) status: StatusCode,
-    /// The body, or its first [`ANSWER_MAX_BYTES`].
+    /// At most [`ANSWER_MAX_BYTES`].
     pub(super) body: Vec<u8>,
     pub(super) extent: Extent,
 }
@@ -80,7 +77,6 @@ struct Inner {
     caller: Caller,
     headers: HeaderMap,
     record: Arc<RequestRecord>,
-    /// The cache tags that the edge must purge.
     purges: Mutex<Vec<HeaderValue>>,
     stop: CancellationToken,
 }
@@ -111,8 +107,6 @@ impl Agent {
         self.0.stop.clone().drop_guard()
     }
 
-    /// Returns the header with the cache tags that the edge must purge; `None` if the API requests so far require no
-    /// purge.
     pub(super) fn purge_header(&self) -> Option<(HeaderName, HeaderValue)> {
         let purges = self.0.purges.lock().unwrap_or_else(PoisonError::into_inner);
         cache_purge::joined(&purges)
@@ -159,8 +153,8 @@ impl Agent {
     }
 }
 
-/// Runs the request in the pipeline. The future is boxed under a type of its own, because the pipeline's future
-/// contains the future of an MCP request and can't contain itself.
+/// The future is boxed under a type of its own, because the pipeline's future contains the future of an MCP request and
+/// can't contain itself.
 fn answer(
     app: Arc<App>,
     record: Arc<RequestRecord>,

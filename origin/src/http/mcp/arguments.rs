@@ -1,6 +1,5 @@
 //! Turns the arguments of a tool call into an API request. Does no I/O. Checks the names of all arguments, but only the
-//! values that it needs itself, such as those for method and path; the API checks the others, and its errors name the
-//! option.
+//! values that form the method and path; the API checks the others.
 
 use super::api::ApiRequest;
 use super::tools::ToolName;
@@ -13,16 +12,15 @@ use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::shown;
 use std::borrow::Cow;
 
-/// The maximum number of records that a read without `id` and `limit` returns.
+/// For a read without `id` and `limit`.
 const DEFAULT_LIMIT: u64 = 100;
 
-/// The characters that are percent-encoded in a path segment or query value: all but RFC 3986's unreserved ones.
+/// All but RFC 3986's unreserved characters.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The path that lists the project's databases.
 pub(super) const DATABASES: &str = "/api/v1/crud";
 
-/// Returns the API path of a database (from one name) or of a table (from two); each name is percent-encoded.
+/// Of a database (one name) or a table (two names).
 pub(super) fn path<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().fold(DATABASES.to_owned(), |path, name| path + "/" + &encoded(name))
 }
@@ -35,7 +33,7 @@ fn encoded(text: &str) -> String {
     }
 }
 
-/// Returns the API request of a tool call. An argument that is null counts as not given.
+/// An argument that is null counts as not given.
 pub(super) fn request(tool: ToolName, arguments: Map<String, Value>) -> Result<ApiRequest, Problem> {
     let mut given = Arguments { tool, values: arguments };
     given.check_names()?;
@@ -145,12 +143,12 @@ fn upload(mut given: Arguments) -> Result<ApiRequest, Problem> {
 }
 
 enum Target {
-    /// The record with this id, percent-encoded.
+    /// Percent-encoded.
     One(String),
     Many(Value),
 }
 
-/// The arguments of a tool call that were not used yet.
+/// The arguments that were not used yet.
 struct Arguments {
     tool: ToolName,
     values: Map<String, Value>,
@@ -174,8 +172,7 @@ impl Arguments {
         Ok(path([&*database, &*table]))
     }
 
-    /// Removes `id`, and returns it as a percent-encoded path segment; commas join the parts of a composite key. `None`
-    /// if `id` is missing.
+    /// A percent-encoded path segment; commas join the parts of a composite key.
     fn id(&mut self) -> Result<Option<String>, Problem> {
         let part = |value: &Value| match value {
             Value::String(text) if !text.is_empty() => Some(encoded(text)),
@@ -196,8 +193,6 @@ impl Arguments {
         id.map(Some).ok_or_else(wrong)
     }
 
-    /// Removes `id` and `query` (or `where`), and returns which records a write changes. Fails with `invalid_body` unless exactly
-    /// one of the two is given.
     fn target(&mut self, action: &str) -> Result<Target, Problem> {
         let query = match (self.values.remove("query"), self.values.remove("where")) {
             (Some(_), Some(_)) => return Err(self.fault("query and where are two names of one argument.", "Give one.")),
@@ -238,7 +233,7 @@ impl Arguments {
     }
 }
 
-/// Returns a percent-encoded query string of the options: strings without JSON's quotes, other values as JSON.
+/// Strings without JSON's quotes, other values as JSON.
 fn query_string(options: Map<String, Value>) -> String {
     let mut text = String::new();
     for (name, value) in options {

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-/// The first bytes of an API answer whose payload is a list.
+/// The beginning of an API answer whose payload is a list.
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":[";
 
 pub(super) fn continued(mut answer: String, offset: u64) -> String {
@@ -16,9 +16,8 @@ pub(super) fn continued(mut answer: String, offset: u64) -> String {
     answer
 }
 
-/// Returns an envelope with the whole records in `beginning` (the first bytes of an API answer), and a member
-/// `truncated` with their number, a message and `hint` (of that number), which says how to get the rest. `None` if the payload is not a
-/// list.
+/// `beginning` has the first bytes of an API answer. `hint` says how to get the rest after this number of records.
+/// `None` if the payload is not a list.
 pub(super) fn cut(beginning: &[u8], hint: impl FnOnce(usize) -> &'static str) -> Option<String> {
     let payload = beginning.strip_prefix(PREFIX)?;
     let (end, records) = last_whole(payload);
@@ -34,7 +33,7 @@ fn message(records: usize) -> String {
     }
 }
 
-/// Returns the offset in bytes of the end of a list's last whole item, and the number of whole items.
+/// Returns an offset in bytes and a number of items.
 fn last_whole(list: &[u8]) -> (usize, usize) {
     let (mut end, mut items, mut depth) = (0, 0, 0_usize);
     let mut text = Text::Outside;
@@ -54,7 +53,6 @@ fn last_whole(list: &[u8]) -> (usize, usize) {
                 depth = depth.saturating_sub(1);
                 Text::Outside
             }
-            // A comma after an item: the item is whole.
             (Text::Outside, b',') if depth == 0 => {
                 (end, items) = (at, items + 1);
                 Text::Outside
@@ -65,7 +63,6 @@ fn last_whole(list: &[u8]) -> (usize, usize) {
     (end, items)
 }
 
-/// Whether a byte of JSON is inside a string literal.
 #[derive(Clone, Copy)]
 enum Text {
     Outside,

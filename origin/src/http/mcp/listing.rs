@@ -9,7 +9,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use shared::error::Problem;
 
-/// Maximum databases whose tables one call lists: each takes an API request.
+/// Each database takes an API request.
 const DATABASES_MAX_COUNT: usize = 8;
 
 #[derive(Deserialize)]
@@ -23,15 +23,13 @@ struct Named {
     name: String,
 }
 
-/// Returns the payload of an answer; `None` if the answer is an error or was truncated.
 pub(super) fn payload(answer: &ApiAnswer) -> Option<&RawValue> {
     let is_whole = answer.status == StatusCode::OK && answer.extent == Extent::Whole;
     let envelope = is_whole.then(|| serde_json::from_slice::<Envelope<'_>>(&answer.body).ok())?;
     envelope.map(|envelope| envelope.payload)
 }
 
-/// Returns the names in a list of databases or tables; of a truncated list, the names in its beginning. `None` if the
-/// answer is an error.
+/// Of a truncated list, the names in its beginning. `None` if the answer is an error.
 pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     let listed: Vec<Named> = match answer.extent {
         Extent::Whole => serde_json::from_str(payload(answer)?.get()).ok()?,
@@ -44,9 +42,8 @@ pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     Some(listed.into_iter().map(|named| named.name).collect())
 }
 
-/// Answers with each database and its tables, up to [`DATABASES_MAX_COUNT`] databases and [`ANSWER_MAX_BYTES`]. The
-/// member `truncated` of the answer lists the databases that were left out. If an API request fails, its answer is
-/// returned instead.
+/// Up to [`DATABASES_MAX_COUNT`] databases and [`ANSWER_MAX_BYTES`]; the member `truncated` lists the databases that
+/// were left out. If an API request fails, its answer is returned instead.
 pub(super) async fn all_tables(agent: &Agent) -> Result<ApiAnswer, Problem> {
     let databases = agent.call(ApiRequest::get(DATABASES.to_owned())).await?;
     let Some(names) = names(&databases) else {

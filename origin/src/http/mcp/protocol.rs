@@ -17,7 +17,7 @@ const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ANY_HOST: HeaderValue = HeaderValue::from_static("selkie");
 
-/// The answer to a message: a JSON-RPC response, or 202 without a body.
+/// A JSON-RPC response, or 202 without a body.
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
@@ -55,7 +55,6 @@ pub(super) async fn exchange(agent: &Agent, headers: &HeaderMap, message: Bytes)
     }
 }
 
-/// JSON-RPC's code for a failure of the server.
 const INTERNAL_ERROR: i32 = -32_603;
 
 fn unreadable(message: &[u8]) -> Reply {
@@ -70,13 +69,13 @@ fn unreadable(message: &[u8]) -> Reply {
     }
 }
 
-/// Returns a JSON-RPC error that belongs to no message: its id is null.
+/// The error belongs to no message: its id is null.
 pub(super) fn refusal(status: StatusCode, code: i32, message: &str) -> Reply {
     let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
     Reply { status, body: body.to_string().into() }
 }
 
-/// Returns whether the header `Accept` allows JSON and event streams, as the specification asks of clients.
+/// JSON and event streams, as the specification asks of clients.
 pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
     let accept = super::super::header(headers, header::ACCEPT).unwrap_or_default().to_ascii_lowercase();
     let types: Vec<&str> = accept.split(',').map(|item| item.split(';').next().unwrap_or_default().trim()).collect();

@@ -20,8 +20,7 @@ pub(super) fn template() -> ResourceTemplate {
         .with_mime_type(MIME)
 }
 
-/// Lists the tables of one database as resources: of the database that `cursor` names, or of the first one without a
-/// cursor. The next cursor is the name of the next database.
+/// `cursor` names a database; without one, the first database is listed.
 pub(super) async fn list(agent: &Agent, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let answer = call(agent, DATABASES.to_owned()).await?;
     let databases = names(&answer).ok_or_else(|| failure(&answer))?;
@@ -46,8 +45,6 @@ pub(super) async fn list(agent: &Agent, cursor: Option<&str>) -> Result<ListReso
     Ok(result)
 }
 
-/// Returns the description of the table that `uri` names. Fails with `RESOURCE_NOT_FOUND` if there is no such table, or
-/// with the error of the API request.
 pub(super) async fn read(agent: &Agent, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let Some(target) = target(uri) else {
         let message = format!("There is no resource {}; those here are {PREFIX}{{database}}/{{table}}.", shown(uri));
@@ -58,7 +55,6 @@ pub(super) async fn read(agent: &Agent, uri: &str) -> Result<ReadResourceResult,
     Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(MIME)]))
 }
 
-/// Returns the API path of the table description that a resource's URI names; `None` if the URI names no table.
 fn target(uri: &str) -> Option<String> {
     let (database, table) = uri.strip_prefix(PREFIX)?.split_once('/')?;
     if database.is_empty() || table.is_empty() || table.contains('/') {
@@ -76,8 +72,6 @@ fn of_problem(problem: &Problem) -> ErrorData {
     ErrorData::internal_error(problem.message().to_owned(), None)
 }
 
-/// Returns the JSON-RPC error for an API answer that is an error (its message, with the API's error as data) or is too
-/// large.
 fn failure(answer: &ApiAnswer) -> ErrorData {
     let mut body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let error = body["error"].take();

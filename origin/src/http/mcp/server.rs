@@ -20,8 +20,8 @@ const INSTRUCTIONS: &str = "Tables of MariaDB databases, through a key that may 
     dry_run: true and tell the user the number. Errors have a code, a message and often a hint: mend the call by the hint. \
     What is not listed may not be used with this key; don't look for a way around it.";
 
-/// Supported methods (not all). `rmcp` passes a request that it can't parse to `on_custom_request`; if its method is
-/// one of these, its params are wrong.
+/// Supported methods (not all). `rmcp` passes a request that it can't parse to `on_custom_request`; if its method is in
+/// this list, its params are wrong.
 const METHODS: [&str; 4] = ["initialize", "tools/call", "resources/read", "server/discover"];
 
 impl ServerHandler for Agent {
@@ -111,8 +111,8 @@ impl ServerHandler for Agent {
 }
 
 impl Agent {
-    /// Returns the API's answer, of a list from this `offset`, as text. An answer that is too long is truncated after its last whole record, or
-    /// becomes a failed result if its payload is not a list.
+    /// A long answer is truncated after its last whole record, or fails if its payload is not a list. `offset` is that
+    /// of the list.
     fn result(&self, tool: ToolName, answer: ApiAnswer, offset: u64) -> CallToolResult {
         let text = match answer.extent {
             Extent::Whole => String::from_utf8(answer.body).ok().map(|text| cut::continued(text, offset)),
@@ -130,7 +130,7 @@ impl Agent {
         }
     }
 
-    /// Returns a failed tool result with the same error envelope as the API's.
+    /// With the same error envelope as the API's.
     fn failed(&self, problem: &Problem) -> CallToolResult {
         if let Some(cause) = problem.cause() {
             tracing::error!(id = self.request_id(), code = problem.code().as_str(), cause, "a tool call failed");

@@ -43,7 +43,7 @@ impl ToolName {
         properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
 
-    /// Returns a sentence that tells the model how to get the rest of an answer that was truncated after this many items.
+    /// Tells the model how to get the rest of an answer that was truncated after this many items.
     pub(super) const fn rest_hint(self, items: usize) -> &'static str {
         match self {
             Self::ListTables => "Name a `database`, or describe a table that you know by name.",
@@ -62,7 +62,7 @@ impl ToolName {
         }
     }
 
-    /// Returns whether the caller may use the tool at all. The API request of a call checks the rest.
+    /// The API request of a call checks the rest.
     fn may_be_used_by(self, caller: &Caller) -> bool {
         let permitted = |action| permit(action, caller.grant()).is_ok();
         let role = caller.rights().role().map(|role| role.role());
@@ -75,7 +75,6 @@ impl ToolName {
     }
 }
 
-/// Returns the tools that the caller may use.
 pub(super) fn offered_to(caller: &Caller) -> Vec<Tool> {
     let may_use = |tool: &&Tool| ToolName::parse(&tool.name).is_some_and(|name| name.may_be_used_by(caller));
     TOOLS.iter().filter(may_use).cloned().collect()

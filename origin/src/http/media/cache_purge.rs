@@ -7,8 +7,8 @@ use axum::response::Response;
 use shared::ident::ProjectName;
 use shared::media::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, purge_project};
 
-/// Adds the purge header with the cache tags of replaced or deleted `files` and, if a folder became private, of the
-/// whole project `private_in`. Does nothing unless the request asks for the header.
+/// `private_in` is the project in which a folder became private: the whole project is purged. Does nothing unless the
+/// request asks for the header.
 pub(in crate::http) fn announce(
     response: &mut Response,
     request: &HeaderMap,
@@ -31,7 +31,6 @@ pub(in crate::http) fn announce(
     }
 }
 
-/// Joins the purge headers of several responses into one; `None` if there are none.
 pub(in crate::http) fn joined(headers: &[HeaderValue]) -> Option<(HeaderName, HeaderValue)> {
     let values: Vec<_> = headers.iter().map(HeaderValue::as_bytes).collect();
     let joined = HeaderValue::from_bytes(&values.join(&b","[..])).ok();

@@ -8,8 +8,7 @@ use shared::error::Problem;
 use shared::media::MediaKind;
 use std::fmt::Write as _;
 
-/// The JSON of an uploaded file, in the response to uploads of `shared::upload::Shape::Named` and `Multipart`, and as a
-/// part of [`Whole`].
+/// In the response to uploads of `shared::upload::Shape::Named` and `Multipart`, and as a part of [`Whole`].
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Brief<'a> {
@@ -98,14 +97,12 @@ pub(in crate::http) fn url(row: &MediaRow, links: &Links) -> String {
     links.file(place(row), &row.original.sha256)
 }
 
-/// Returns the URL of the file's thumbnail; `None` if the file has no thumbnail.
 pub(in crate::http) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
     let thumbnail = row.thumbnail.as_ref()?;
     Some(links.thumbnail(place(row), &thumbnail.sha256))
 }
 
-/// Returns the JSON field with the thumbnail's URL: null (`Some(None)`) for an image without a thumbnail, absent
-/// (`None`) for other media.
+/// Null (`Some(None)`) for an image without a thumbnail, absent (`None`) for other media.
 fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
     (row.kind == MediaKind::Image).then(|| thumbnail_url(row, links))
 }
@@ -114,7 +111,7 @@ fn place(row: &MediaRow) -> Place<'_> {
     Place { project: row.project.as_str(), folder: row.folder.as_str(), name: row.name.as_str() }
 }
 
-/// Formats seconds since 1970 as RFC 3339 in UTC, which JavaScript's `Date` parses.
+/// RFC 3339 in UTC, which JavaScript's `Date` parses.
 pub(super) fn time(seconds: u64) -> String {
     i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or_default().to_string()
 }

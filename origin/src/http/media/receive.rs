@@ -21,9 +21,8 @@ pub(super) struct Received {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReceiveLimits {
     pub(super) limits: UploadLimits,
-    /// The maximum time to wait for the next bytes of the body.
     pub(super) pause_max: Duration,
-    /// The maximum size of a file that the uploader's role allows, in bytes; `None` if the role sets none.
+    /// `None` if the uploader's role sets no limit.
     pub(super) file_max_bytes: Option<u64>,
 }
 
@@ -54,7 +53,6 @@ struct Files<'a> {
     store: &'a Store,
     file_max_bytes: Option<u64>,
     arriving: Option<Staging>,
-    /// The number of bytes received of the current file.
     arrived: u64,
     staged: Vec<Staged>,
 }

@@ -42,7 +42,7 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
     Ok(respond::payload(&json))
 }
 
-/// Returns the HTTP methods that a caller may use on a table. `may` returns whether the caller's role allows an action.
+/// `may` returns whether the caller's role allows an action.
 pub(in crate::http) fn methods(grant: &Grant, traits: Traits, may: impl Fn(Action) -> bool) -> Vec<&'static str> {
     policy::table_methods(|action| {
         let is_possible = !traits.read_only || action == Action::Read;
@@ -58,21 +58,16 @@ struct Description<'a> {
     relations: Vec<Related<'a>>,
 }
 
-/// A relation that reads may include.
 #[derive(Serialize)]
 struct Related<'a> {
-    /// The relation's name in the option `include`.
     name: &'a str,
-    /// `one` if a record has at most one related record (an object or null), `many` for a list.
+    /// `one` for an object or null, `many` for a list.
     kind: &'static str,
     table: &'a str,
-    /// The fields of the described table by which the relation finds its records. Each corresponds to the field at the
-    /// same place in `references`.
+    /// Each field of the described table corresponds to the field at the same index of `references`.
     fields: Vec<&'a str>,
-    /// The fields of the link table `through` or, without one, of `table`, whose values in a related record equal those
-    /// of `fields`.
+    /// Fields of the link table `through` or, without one, of `table`.
     references: Vec<&'a str>,
-    /// The link table; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     through: Option<&'a str>,
 }
@@ -108,7 +103,7 @@ struct Field<'a> {
     primary_key: bool,
     auto_increment: bool,
     generated: bool,
-    /// The column is INVISIBLE: a read returns it only if the read names it. Left out if false.
+    /// The column is INVISIBLE: a read returns it only if the read names it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invisible: bool,
     writable: bool,

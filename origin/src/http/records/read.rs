@@ -54,9 +54,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// Makes the read continue after its cursor (`after`), if it has one. Also returns the data for the cursor of the
-    /// next page; `None` if the response has no such cursor. Fails with `invalid_query_option` if `after` is not a
-    /// cursor of this read.
+    /// Makes the read continue after its cursor (`after`). The result's `None` means that the response has no cursor of
+    /// a next page.
     fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<NextPage>), Problem> {
         let Some(keyset) = select.keyset() else {
             return Ok((select, None));
@@ -70,8 +69,7 @@ impl Attempt<'_> {
         Ok((select, Some(NextPage { cells, cursors })))
     }
 
-    /// Waits for a permit to use a second connection for the read's related records. Must be called before the read
-    /// leases its first connection.
+    /// Must be called before the read leases its first connection.
     async fn second_connection(&self) -> Result<SecondConnection, DbError> {
         let Lessee { project, access, caller } = self.caller.lessee();
         let taken = self.app.streams.second_connections().take_as(project, caller, 1);
@@ -183,7 +181,6 @@ pub(in crate::http) fn several() -> Problem {
     .with_hint("Read the table with the option query instead: its rows are a list.")
 }
 
-/// Returns the statement that counts the records of all pages; `None` unless the request asks for the total count.
 fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting> {
     (read.count == Count::Exact).then(|| Counting {
         statement: sql::count(select.clone(), scope),

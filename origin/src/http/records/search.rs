@@ -6,11 +6,10 @@ use shared::operation::RecordOperation;
 use shared::operation::filter::{Condition, MatchMode, Test};
 use shared::operation::write::Target;
 
-/// MariaDB's error number `ER_PARSE_ERROR`, which InnoDB also reports for an invalid boolean search.
+/// `ER_PARSE_ERROR`, which InnoDB also reports for an invalid boolean search.
 const PARSE_ERROR: u16 = 1064;
 
 struct Search {
-    /// The error code of the response if the search is invalid.
     code: ErrorCode,
     /// The query option or condition with the search, as the beginning of an error message.
     name: String,
@@ -18,8 +17,6 @@ struct Search {
     mode: MatchMode,
 }
 
-/// Adds to the problem of a failed full-text search which FULLTEXT index is missing, or which option or condition is no
-/// valid boolean search. Returns other problems unchanged.
 pub(in crate::http) fn name(problem: Problem, operation: &RecordOperation) -> Problem {
     match problem.code() {
         ErrorCode::FulltextIndexMissing => name_index(problem, operation),
@@ -39,8 +36,7 @@ fn name_index(problem: Problem, operation: &RecordOperation) -> Problem {
     })
 }
 
-/// Adds the names of the request's boolean searches to a problem caused by MariaDB's parse error. Rendered statements
-/// are valid SQL, so only a boolean search can cause this error.
+/// Rendered statements are valid SQL, so only a boolean search can cause MariaDB's parse error.
 fn name_term(problem: Problem, operation: &RecordOperation) -> Problem {
     let refusal = problem.details().and_then(|details| details.refusal.clone());
     let Some(refusal) = refusal.filter(|refusal| refusal.errno == PARSE_ERROR) else {

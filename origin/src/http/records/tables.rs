@@ -55,8 +55,7 @@ impl Tables {
         Ok(Self { root, joined, related })
     }
 
-    /// Returns a caller's access to one table, with the table's cached schema. Fails if the caller's role hides the
-    /// table, the table doesn't exist, or its schema can't be read.
+    /// Reads the cached schema. A table that the caller's role hides fails like a missing table.
     pub(in crate::http) async fn one(
         app: &Arc<App>,
         caller: &Caller,
@@ -65,8 +64,8 @@ impl Tables {
         access(app, caller, path, SchemaAge::Cached).await
     }
 
-    /// Lets callers with a role see MariaDB's error about the value of a field that they may write, but no message that
-    /// may show a value of a trigger or name another table.
+    /// Callers with a role may see MariaDB's error about a field that they may write, but no message that may show a
+    /// value of a trigger or name another table.
     pub(in crate::http) fn show_own_fault(&self, problem: Problem, operation: &RecordOperation) -> Problem {
         let details = problem.details().and_then(|details| Some((details.refusal.as_ref()?.errno, details)));
         let Some((errno, Details { field: Some(field), constraint, .. })) = details else {
@@ -95,8 +94,6 @@ impl Tables {
         self.root.table()
     }
 
-    /// Returns the scope in which the operation's column names are resolved. Fails with `invalid_query_option` if two
-    /// tables have the same name or alias, and with `sql_error` if a table is a broken view.
     pub(in crate::http) fn scope<'a>(&'a self, operation: &'a RecordOperation) -> Result<Scope<'a>, Problem> {
         let mut tables = [&self.root].into_iter().chain(&self.joined).map(TableAccess::table);
         if let Some(view) = tables.find(|table| table.is_broken()) {
@@ -105,7 +102,6 @@ impl Tables {
         Ok(Scope::joined(&self.root, operation.joins(), &self.joined)?.with_related(&self.related))
     }
 
-    /// Returns how a statement on these tables may change the session of its connection.
     pub(in crate::http) fn session_effect(&self) -> SessionEffect {
         let related = self.related.iter().flat_map(RelatedTable::accesses);
         let all = [&self.root].into_iter().chain(&self.joined).chain(related);
@@ -115,7 +111,7 @@ impl Tables {
     }
 }
 
-/// Returns the caller's access to a table. For a caller with a role, errors don't reveal which other tables exist.
+/// For a caller with a role, errors don't reveal which other tables exist.
 async fn access(app: &Arc<App>, caller: &Caller, path: &TablePath, age: SchemaAge) -> Result<TableAccess, Problem> {
     let rights = caller.rights();
     rights.check(path)?;

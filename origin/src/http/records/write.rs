@@ -18,11 +18,10 @@ use shared::operation::write::Rows;
 use shared::{conditional, envelope};
 use std::sync::Arc;
 
-/// The maximum number of records that one statement reads back by their keys. It keeps the number of key columns below
-/// MariaDB's maximum of 65,535 placeholders per statement.
+/// Keeps the number of key columns below MariaDB's maximum of 65,535 placeholders per statement.
 const REREAD_MAX_ROWS: usize = 1_000;
 
-/// A write in an open transaction, which the caller must roll back after an error.
+/// The caller must roll back the transaction after an error.
 pub(in crate::http) struct Writer<'w, 't> {
     pub(in crate::http) transaction: &'w mut Transaction<'t>,
     pub(in crate::http) scope: &'w Scope<'w>,
@@ -32,8 +31,7 @@ pub(in crate::http) struct Writer<'w, 't> {
 }
 
 impl Writer<'_, '_> {
-    /// Runs the statements of an update or delete, and returns the JSON payload of the response. A dry run undoes the
-    /// change.
+    /// A dry run undoes the change.
     pub(in crate::http) async fn change(
         &mut self,
         statements: Vec<Statement>,
@@ -77,7 +75,7 @@ impl Writer<'_, '_> {
         Ok(payload)
     }
 
-    /// Locks the record, and fails with `precondition_failed` unless it has one of the request's entity tags.
+    /// Locks the record.
     async fn check(&mut self, precondition: Precondition) -> Result<(), Failure> {
         let Precondition { read, tags } = precondition;
         let layout = Arc::clone(read.layout());
@@ -98,8 +96,7 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Locks the records that are going to change, and returns their keys. Fails if there are more than `max_affected`
-    /// or more than the response may contain.
+    /// Locks the records that are going to change.
     async fn keys(
         &mut self,
         reread: &KeyedReread,
@@ -159,7 +156,6 @@ impl Writer<'_, '_> {
 
 const NULL: &[u8] = b"null";
 
-/// Returns the JSON payload of an insert in the form of `answer`: keys, records or nulls, or the number of records.
 pub(in crate::http) fn inserted(written: &Written, answer: InsertAnswer) -> Vec<u8> {
     match (answer, written.keys.as_slice()) {
         (InsertAnswer::Ids, keys) => list(keys.iter()),
@@ -173,8 +169,7 @@ pub(in crate::http) fn inserted(written: &Written, answer: InsertAnswer) -> Vec<
     }
 }
 
-/// Adds to MariaDB's error for a list of rows that rows are stored, if the table's engine has no transactions and the
-/// first row is not known to be at fault. Returns other problems unchanged.
+/// If the table's engine has no transactions, earlier rows of the list may be stored.
 pub(super) fn mention_stored(problem: Problem, operation: &RecordOperation, traits: Traits) -> Problem {
     let is_list = matches!(operation, RecordOperation::Insert(insert) if matches!(insert.rows, Rows::Batch(_)));
     let is_late = problem.details().is_some_and(|details| details.refusal.is_some() && details.row != Some(0));

@@ -20,15 +20,14 @@ pub(in crate::http) struct StreamLimits {
 }
 
 impl StreamLimits {
-    /// Returns the limits of a media stream: only `write_timeout`, since a media stream holds no database connection.
+    /// Only `write_timeout`, since a media stream holds no database connection.
     pub(in crate::http) fn of_file(app: &App, request_id: RequestId) -> Self {
         let over = Box::pin(std::future::pending());
         Self { write_timeout: app.bounds.write_timeout, over, _slot: None, request_id }
     }
 
-    /// Takes a stream slot of the caller's project, and returns the limits of a stream of rows from MariaDB. `since` is
-    /// a time before the caller was verified: the stream ends if the caller's key, issuer or role has changed after
-    /// that time.
+    /// `since` is a time before the caller was verified: the stream ends if the caller's key, issuer or role has
+    /// changed after that time.
     pub(in crate::http) fn of_records(
         app: &App,
         caller: &Caller,

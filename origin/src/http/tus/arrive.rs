@@ -15,11 +15,10 @@ use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The state of a resumable upload after a request.
 pub(super) struct Outcome {
     pub(super) row: UploadRow,
     pub(super) offset: u64,
-    /// The media file of a complete upload; `None` if the upload is incomplete or the file was deleted meanwhile.
+    /// `None` if the upload is incomplete or the file was deleted meanwhile.
     pub(super) file: Option<MediaRow>,
 }
 
@@ -28,8 +27,7 @@ pub(super) struct Arrival {
     pub(super) body: Body,
 }
 
-/// Appends `body` to the upload, holding one of the project's upload slots, and publishes the upload once it is
-/// complete.
+/// Holds one of the project's upload slots.
 pub(super) async fn run(
     app: Arc<App>,
     caller: Caller,
@@ -55,7 +53,6 @@ async fn receive(upload: &mut LockedUpload, body: &mut Body, pause_max: Duration
     upload.prolong().await?;
     let received = write_body(upload, body, pause_max).await;
     match received {
-        // `finish` flushes the file before publishing it.
         Ok(()) if upload.is_complete() => return Ok(()),
         Err(ref problem) if problem.code() == ErrorCode::BodyTooLarge => {
             upload.take_back(began).await?;
@@ -85,8 +82,8 @@ async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Durat
     }
 }
 
-/// Publishes a complete upload as a media file. Deletes the upload if its file is refused. After a server error or a
-/// retryable error the upload stays, and a later `HEAD` request tries again.
+/// Deletes the upload if its file is refused. After a server error or a retryable error the upload stays, and a later
+/// `HEAD` request tries again.
 async fn finish(app: &App, rights: &UploadRights, mut upload: LockedUpload) -> Result<Outcome, Problem> {
     let offset = upload.offset();
     match publish(app, rights, &mut upload).await {
