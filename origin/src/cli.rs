@@ -1,5 +1,5 @@
 //! The command line: every command with its arguments, and code that the commands share. Each command has its own file
-//! under `cli/`, except that `backup` and `restore` share one. Knows no SQL and no HTTP.
+//! under `cli/`. Knows no SQL and no HTTP.
 
 pub mod backup;
 pub mod completions;
@@ -114,14 +114,12 @@ pub struct Context {
 }
 
 impl Context {
-    /// Loads the installation's secret, and attaches to or starts its private MariaDB, if it has one. The caller must
-    /// close the installation.
+    /// The caller must close the installation.
     pub async fn open(&self) -> Result<Installation, CliError> {
         Ok(Installation::open(&self.config, Purpose::Command).await?)
     }
 }
 
-/// Runs the command and returns the exit code of the process. Writes an error and its hint, if any, to standard error.
 pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let parsed = command()
         .try_get_matches_from(arguments)
@@ -177,7 +175,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
     }
 }
 
-/// Returns clap's command, with all subcommands and a flag for each setting that is not secret.
+/// With a flag for each setting that is not secret.
 fn command() -> clap::Command {
     let settings = SETTINGS.iter().filter(|setting| setting.has_flag()).map(|setting| {
         let default = setting.default.map_or_else(String::new, |text| format!(" [default: {text}]"));
@@ -225,7 +223,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         error.report();
         return error.exit_code();
     }
-    // An error is ignored: it is most likely that the reader of the help has closed the pipe.
+    // An error is ignored: the reader of the help has probably closed the pipe.
     let _ = error.print();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
@@ -233,8 +231,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Returns the secret setting that the user tried to give as a flag; `None` if the error has another cause. Secret
-/// settings have no flags.
+/// Secret settings have no flags.
 fn secret_flag(error: &clap::Error) -> Option<&'static Setting> {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
         return None;

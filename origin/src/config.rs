@@ -1,6 +1,6 @@
-//! The configuration: built from flags, `SELKIE_*` variables and one TOML file (flags take precedence over variables,
-//! and variables over the file; see [`Layers`]), and checked completely before anything starts. Opens only the
-//! configuration file and the files of secret settings (`SELKIE_…_FILE`).
+//! The configuration: built from flags, `SELKIE_*` variables and one TOML file (in this precedence; see [`Layers`]),
+//! and checked completely before anything starts. Opens only the configuration file and the files of secret settings
+//! (`SELKIE_…_FILE`).
 
 mod access;
 mod accounts;
@@ -42,25 +42,22 @@ pub use self::tls::TlsFiles;
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 
-/// The checked configuration. All paths are absolute, except perhaps those of TLS files in `database_url` and
-/// `replica_url`.
+/// All paths are absolute, except perhaps those of TLS files in `database_url` and `replica_url`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// Address and port on which the origin listens.
     pub listen: SocketAddr,
-    /// Files of the certificate and key with which the origin serves HTTPS; `None` for plain HTTP.
+    /// `None` for plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Directory of the installation's secret, its private MariaDB and its media.
+    /// Holds the installation's secret, its private MariaDB and its media.
     pub data_dir: PathBuf,
-    /// Address and administrator account of MariaDB; `None` if Selkie runs a private MariaDB.
+    /// `None` if Selkie runs a private MariaDB.
     pub database_url: Option<DatabaseAddress>,
-    /// Address of the replicas, which serve the reads of read keys and of roles that may not write to tables; `None`
-    /// without replicas.
+    /// Replicas serve the reads of read keys and of roles that may not write to tables.
     pub replica_url: Option<DatabaseAddress>,
-    /// The encoded installation secret; `None` if the secret is in the file `secret` in `data_dir`.
+    /// `None` if the secret is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
-    /// Maximum connections for statements per account; connections to replicas are counted apart.
+    /// Per account; connections to replicas are counted apart.
     pub pool_size: usize,
     pub pool_total: usize,
     pub pool_queue: usize,
@@ -68,69 +65,59 @@ pub struct Config {
     pub connect_timeout: Duration,
     pub query_timeout: Duration,
     pub stream_timeout: Duration,
-    /// Maximum wait for a client to read the next bytes of a streamed response.
+    /// For a client to read the next bytes of a streamed response.
     pub write_timeout: Duration,
-    /// Maximum wait for the next bytes of a request's body.
+    /// For the next bytes.
     pub body_read_timeout: Duration,
-    /// Maximum wait for the next request's head on an HTTP/1 connection, including idle time. On an HTTP/2 connection,
-    /// the interval of pings.
+    /// From the end of a response to the next request's head on HTTP/1. On HTTP/2, the interval of pings.
     pub keep_alive_timeout: Duration,
-    /// How long running requests may continue after a stop signal.
+    /// For running requests after a stop signal.
     pub shutdown_grace: Duration,
     pub json_body_max_bytes: usize,
     pub upload_max_bytes: u64,
     pub upload_max_items: usize,
-    /// Largest resumable upload, in bytes.
     pub tus_max_bytes: u64,
-    /// How long an unfinished resumable upload is kept after its last received byte.
+    /// After the last received byte of an unfinished resumable upload.
     pub tus_expiry: Duration,
-    /// Media types that may be uploaded.
     pub media_types: MediaTypes,
-    /// Maximum rows of one `batchData`.
+    /// Of one `batchData`.
     pub rows_batch_max: usize,
-    /// Maximum number of records that one read returns; `None` for no limit.
     pub max_rows: Option<u64>,
     pub cors_origins: CorsOrigins,
-    /// Rate limit of each key or user; `None` for no limit.
+    /// Of each key or user.
     pub rate_limit: Option<RateLimit>,
     pub access: AccessConfig,
     /// Networks whose `X-Forwarded-…` headers are trusted. If there are none and access is open, the headers of all
-    /// peers are trusted. [`AccessConfig::Restricted`] admits these networks and the edge.
+    /// peers are trusted.
     pub trusted_networks: Vec<IpNet>,
     pub media_store: StoreAddress,
-    /// Access to the S3 service. Its bucket name is empty; [`BucketAddress::at`] sets it.
+    /// The bucket name is empty; [`BucketAddress::at`] sets it.
     pub s3: BucketAddress,
-    /// Base of file URLs in responses; `None` to derive it from each request's headers. Also the base of the URLs that
-    /// commands print.
+    /// Base of file URLs; `None` to derive the base from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
     pub log_level: tracing::Level,
     pub log_format: LogFormat,
-    /// The collector of traces; `None` if no traces are sent.
     pub otlp: Option<OtlpConfig>,
-    /// Address and port of the edge that `selkie dev` starts.
+    /// The edge that `selkie dev` starts.
     pub edge_listen: SocketAddr,
-    /// Size of the private MariaDB's InnoDB buffer pool, in bytes.
+    /// InnoDB's buffer pool.
     pub mariadb_buffer_pool_bytes: usize,
-    /// MariaDB accounts that the operator has created for projects, by project. Needed if the admin account may not
-    /// create users.
+    /// By project. Needed if the admin account may not create users.
     pub accounts: BTreeMap<String, ProjectAccounts>,
-    /// Path of the configuration file that was read; `None` if no file was.
     pub file: Option<PathBuf>,
 }
 
 impl Config {
-    /// Returns the default media store, which is also the directory of staged uploads if the media store is a bucket.
+    /// Also the directory of staged uploads if the media store is a bucket.
     pub fn media_dir(&self) -> PathBuf {
         media::directory(&self.data_dir)
     }
 
-    /// Reads and checks the configuration.
     pub fn load(sources: Sources) -> Result<Self, ConfigError> {
         Self::from_layers(&Layers::read(sources)?)
     }
 
-    /// Parses and checks the values of all settings.
     pub fn from_layers(layers: &Layers) -> Result<Self, ConfigError> {
         let time = |name| required(layers, name, value::time);
         let whole = |name, least, most| required(layers, name, |text: &str| value::whole(text, least, most));
@@ -183,18 +170,16 @@ impl Config {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// A setting has an invalid value.
     #[error("{name} must be {expected}; {given} (set it by {spellings})")]
     BadValue {
         name: &'static str,
-        /// What the value must be, in the form that completes the sentence "`name` must be …".
+        /// Completes the sentence "`name` must be …".
         expected: String,
-        /// The value and its source, as text. A secret value is left out.
+        /// The value and its source. A secret value is left out.
         given: String,
-        /// The ways to set the setting: by flag, variable and file.
+        /// By flag, variable and file.
         spellings: String,
     },
-    /// The configuration file has a key that is no setting.
     #[error("`{key}` in {path} is no setting{hint}", path = path.display())]
     UnknownKey {
         key: String,
@@ -202,28 +187,22 @@ pub enum ConfigError {
         /// `; did you mean …?`, or empty.
         hint: String,
     },
-    /// An environment variable that starts with `SELKIE_` looks like a misspelt setting.
     #[error("{0}")]
     Misspelt(UnknownVariable),
-    /// Both environment variables of a secret setting are set: the one with the value, and the one with the path of a
-    /// file (`SELKIE_…_FILE`).
     #[error("{variable} and {file_variable} are both set; set one of them")]
     SetTwice { variable: String, file_variable: String },
-    /// The file that `SELKIE_…_FILE` names for a secret setting can't be read, is empty, too long or not UTF-8.
     #[error("the file {path}, which {file_variable} names, can't be read: {source}", path = path.display())]
     UnreadableSecret { file_variable: String, path: PathBuf, source: std::io::Error },
     #[error("the value of {name} is not UTF-8")]
     NotUtf8 { name: String },
-    /// The value of a setting in the file is neither a string, an integer nor a list of strings.
     #[error("`{name}` in {path} must be a text, a number or a list of texts", path = path.display())]
     NotScalar { name: &'static str, path: PathBuf },
-    /// The `accounts` table of the configuration file is malformed.
     #[error("[accounts] in {path}: {reason}", path = path.display())]
     BadAccounts { path: PathBuf, reason: String },
     #[error("{path}, line {line}: {reason}", path = path.display())]
     NotToml {
         path: PathBuf,
-        /// Line number in the file, counted from 1.
+        /// Counted from 1.
         line: usize,
         reason: String,
     },
@@ -282,9 +261,8 @@ fn directory(text: &str, base: &Path) -> Result<PathBuf, String> {
     Ok(base.join(text))
 }
 
-/// Returns the name most similar to `word`; `None` if no name is similar enough.
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Minimum Jaro-Winkler similarity of a suggestion; clap uses the same value.
+    /// Jaro-Winkler similarity; clap uses the same value.
     const ALIKE: f64 = 0.7;
     names
         .map(|name| (strsim::jaro_winkler(word, name), name))

@@ -1,6 +1,5 @@
 //! `selkie dev`: runs a private MariaDB unless another is configured, the origin in this process, and the edge in
-//! Miniflare (Cloudflare's local runtime), and creates a demo database and two keys if they are missing. This file
-//! starts and stops them in order; `dev/` contains the parts.
+//! Miniflare (Cloudflare's local runtime). This file starts and stops them in order; `dev/` contains the parts.
 
 mod edge;
 mod environment;
@@ -29,7 +28,7 @@ use crate::serve::{self, ServeError};
 use crate::system::installation::{Installation, InstallationError, Purpose};
 use crate::system::{System, SystemError};
 
-/// Maximum wait for the origin to answer after its start.
+/// After the origin's start.
 const ORIGIN_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
@@ -47,9 +46,9 @@ impl EdgePlan {
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// URL of the origin for callers on this machine, such as `http://127.0.0.1:8080`.
+    /// For callers on this machine, such as `http://127.0.0.1:8080`.
     pub origin_url: String,
-    /// URL of the edge for callers on this machine; `None` if the edge does not run.
+    /// `None` if the edge does not run.
     pub edge_url: Option<String>,
     pub full_key: String,
     pub read_key: String,
@@ -62,23 +61,19 @@ pub struct Running {
 pub enum DevError {
     #[error(transparent)]
     Installation(#[from] InstallationError),
-    /// The system schema, the project, its database or its keys can't be created, or MariaDB failed.
     #[error(transparent)]
     System(#[from] SystemError),
     #[error(transparent)]
     Serve(#[from] ServeError),
-    /// The origin doesn't answer on this address within 30 seconds.
     #[error("the origin doesn't answer on {0}")]
     Silent(SocketAddr),
     #[error(transparent)]
     Edge(#[from] EdgeError),
-    /// `dev.env` or `dev.vars` can't be written.
     #[error("{path} can't be written: {source}", path = path.display())]
     File { path: PathBuf, source: io::Error },
 }
 
-/// Runs the private MariaDB (if no other is configured), the origin and, with `edge`, the edge until `stop` is
-/// cancelled, then stops them. Calls `ready` once all of them answer.
+/// Calls `ready` once all services answer.
 pub async fn run(
     config: &Config,
     edge: Option<&EdgePlan>,
@@ -122,8 +117,7 @@ impl Service<'_> {
             () = self.stop.cancelled() => return Ok(()),
         };
         let running = self.running(address, &prepared);
-        // `dev.env` is written before any service answers, so that a client that gets an answer finds the file of this
-        // start.
+        // A client that gets an answer must find this start's `dev.env`.
         let issuers = match self.edge {
             Some(_) => tokio::select! {
                 issuers = prepare::issuers(&self.system) => issuers?,
@@ -148,7 +142,6 @@ impl Service<'_> {
         Ok(served?)
     }
 
-    /// Waits for the origin's first answer, then runs the edge, if configured, until `stop` is cancelled.
     async fn run_edge(&self, address: SocketAddr, ready: impl FnOnce()) -> Result<(), DevError> {
         tokio::select! {
             answered = probe::answers_within(address, ORIGIN_LIMIT) => {

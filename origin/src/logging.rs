@@ -18,22 +18,20 @@ use tracing_subscriber::util::SubscriberInitExt;
 use self::json::JsonLines;
 use crate::config::{Config, LogFormat};
 
-/// Maximum bytes waiting to be written. If the reader of standard error blocks and the buffer is full, further lines
-/// are dropped and only counted.
+/// If the reader of standard error blocks and the buffer is full, further lines are dropped and only counted.
 const BUFFER_MAX_BYTES: usize = 1024 * 1024;
 
-/// How long lines are collected before they are written together.
+/// Lines that are collected in this time are written together.
 const COLLECT_TIME: Duration = Duration::from_millis(20);
 
-/// Maximum wait of a flush, such as at the end of the process or at a panic.
+/// Such as at the end of the process or at a panic.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The crates of this project. They log at `log_level`.
+/// These crates log at `log_level`.
 const OURS: [&str; 3] = ["origin", "selkie", "shared"];
 
 static SINK: Sink = Sink::new();
 
-/// Flushes the log on drop. Keep the guard for as long as the process logs.
 #[derive(Debug)]
 #[must_use = "dropping it flushes"]
 pub struct LogGuard(());
@@ -62,7 +60,7 @@ pub fn init(config: &Config) -> LogGuard {
         // This crate logs a warning for each error that a caller gets, with texts from the caller.
         .with_target("rmcp", LevelFilter::ERROR)
         .with_targets(OURS.map(|name| (name, level)));
-    // Fails on a second call, as in tests. The subscriber of the first call then stays in use.
+    // Fails on a second call, as in tests.
     let _ = tracing_subscriber::registry().with(levels).with(lines).try_init();
     static START: Once = Once::new();
     START.call_once(|| {
@@ -72,7 +70,7 @@ pub fn init(config: &Config) -> LogGuard {
     LogGuard(())
 }
 
-/// Waits until all lines logged so far are written, for at most a second.
+/// Waits at most a second.
 pub fn flush() {
     SINK.flush(FLUSH_TIMEOUT);
 }
@@ -140,7 +138,6 @@ impl Sink {
         let dropped = std::mem::take(&mut state.dropped);
         state.writing = true;
         drop(state);
-        // An error is ignored: if standard error is closed, nobody can read a report.
         let _ = to.write_all(taken);
         if dropped > 0 {
             let _ = writeln!(to, "{{\"level\":\"WARN\",\"message\":\"log lines were dropped\",\"dropped\":{dropped}}}");
@@ -165,7 +162,7 @@ impl Sink {
     }
 }
 
-/// Appends each write to the buffer. The formatter writes each line in one call.
+/// The formatter writes each line in one call.
 #[derive(Debug)]
 struct LineWriter(&'static Sink);
 

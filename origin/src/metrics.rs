@@ -21,9 +21,9 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
-    /// The HTTP method; `OTHER` for an unknown method.
+    /// `OTHER` for an unknown method.
     pub method: &'static str,
-    /// The route's pattern, such as `/media/{project}/{path}`.
+    /// A pattern such as `/media/{project}/{path}`.
     pub route: &'static str,
     pub status: u16,
 }
@@ -37,13 +37,12 @@ struct RouteLabels {
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub labels: RequestLabels,
-    /// The time from the head of the request to the end of the response.
+    /// From the head of the request to the end of the response.
     pub total: Duration,
-    /// The number of records read or written.
+    /// Read or written.
     pub rows: u64,
-    /// The size of the response body in bytes; of a truncated body, the size of the part that was sent.
+    /// Of a truncated body, the bytes that were sent.
     pub bytes: u64,
-    /// The error code of the response; `None` if the response is no error.
     pub code: Option<ErrorCode>,
 }
 
@@ -60,29 +59,28 @@ pub struct Metrics {
     streams: Gauge,
 }
 
-/// Values that other modules count. They are read at each scrape of the metrics.
+/// Read at each scrape.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     pub pools: PoolGauge,
     pub hosts: HostsGauge,
-    /// The state of the hosts of `replica_url`; `None` without replicas.
     pub replicas: Option<HostsGauge>,
-    /// Number of loads of table schemas from MariaDB since the start. A load of all tables of a database counts as one.
+    /// A load of all tables of a database counts as one.
     pub schema_loads: u64,
     pub schema_cache_hits: u64,
-    /// Number of requests whose key or token was not cached, and so was verified.
+    /// Requests whose key or token was not cached.
     pub key_lookups: u64,
     pub key_cache_hits: u64,
-    /// Number of statements that each answered several requests. `shared_requests` is the number of these requests.
+    /// Statements that each answered several requests, whose number is `shared_requests`.
     pub shared_statements: u64,
     pub shared_requests: u64,
     pub images_waiting: usize,
     pub images_running: usize,
-    /// Number of running requests that have locked an unfinished resumable upload, usually to send bytes.
+    /// Running requests that have locked an unfinished resumable upload.
     pub tus_uploads: usize,
     pub spans_sent: u64,
     pub spans_dropped: u64,
-    /// Number of prepared XA transactions in MariaDB; `None` if it could not be read.
+    /// `None` if MariaDB's number could not be read.
     pub prepared_xa: Option<usize>,
 }
 
@@ -133,7 +131,6 @@ impl Metrics {
         }
     }
 
-    /// Counts received bytes of a request's body.
     pub fn received(&self, bytes: usize) {
         self.received.inc_by(bytes as u64);
     }
@@ -147,7 +144,6 @@ impl Metrics {
         StreamGuard(self.streams.clone())
     }
 
-    /// Returns all metrics as text in the OpenMetrics format.
     pub fn text(&self, readings: &Readings) -> String {
         let mut read_now = Registry::default();
         let counts = self.errors.iter().map(|count| count.load(Ordering::Relaxed));
@@ -203,8 +199,7 @@ impl Readings {
     }
 }
 
-/// The number of errors of each code. Codes that did not occur yet are written with 0, so that Prometheus sees the
-/// first error as an increase.
+/// Codes that did not occur yet are written with 0, so that Prometheus sees the first error as an increase.
 #[derive(Debug)]
 struct CountsByCode(Vec<(ErrorCode, u64)>);
 

@@ -50,7 +50,6 @@ pub struct RestoreArgs {
     yes: bool,
 }
 
-/// Shows progress as lines, and as a bar on a terminal.
 #[derive(Default)]
 struct Shown(Mutex<Option<Progress>>);
 
@@ -82,8 +81,7 @@ impl From<BackupError> for CliError {
     }
 }
 
-/// Opens the media store and table of an installation, and runs `work` with them. A stop signal cancels `work`, which
-/// is an error.
+/// A stop signal cancels `work`, which is an error.
 async fn with_parts<T>(
     context: &Context,
     opened: &Opened,
@@ -114,12 +112,11 @@ struct SavedAnswer {
     has_secret: bool,
     missing_objects: Vec<String>,
     damaged_objects: Vec<String>,
-    /// Objects of databases that the backup lacks, or that can't be used.
     incomplete: Vec<Fault>,
 }
 
 impl BackupArgs {
-    /// Makes a backup; the installation may be in use.
+    /// The installation may be in use.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let to = backup::open(&self.place, &context.config)?;
         let installation = context.open().await?;
@@ -185,14 +182,13 @@ impl BackupArgs {
     }
 }
 
-/// Writes a line for each object, with MariaDB's reason.
 fn report(faults: &[Fault]) {
     for Fault { object, reason } in faults {
         note(&printable(&format!("{object}: {reason}")));
     }
 }
 
-/// Escapes control characters: a project chooses the names of its objects, and a terminal obeys control characters.
+/// A project chooses the names of its objects, and a terminal obeys control characters.
 fn printable(text: &str) -> String {
     let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().map(escaped).collect()
@@ -202,7 +198,6 @@ fn names(faults: &[Fault]) -> String {
     printable(&faults.iter().map(|fault| fault.object.as_str()).collect::<Vec<_>>().join(", "))
 }
 
-/// Writes the secret of a backup, if any, as the installation's secret.
 fn adopt(secret: Option<&str>, config: &Config) -> Result<(), CliError> {
     if let Some(secret) = secret {
         InstallationSecret::adopt(secret, &config.data_dir).map_err(InstallationError::from)?;
@@ -220,18 +215,14 @@ struct RestoredAnswer {
     copied_objects: u64,
     removed_files: u64,
     keys_stay_valid: bool,
-    /// Objects of databases that were not restored.
     missing: Vec<Fault>,
     /// Objects that have the project's account as definer instead of another.
     redefined: Vec<String>,
 }
 
 impl RestoreArgs {
-    /// Restores a backup into this installation, which is created if it does not exist.
-    ///
-    /// If the installation has no secret, it takes over the secret in the backup, if any. With a configured MariaDB, the
-    /// secret is written after all checks; with a private one, before MariaDB starts, since the password of its
-    /// administrator is derived from the secret.
+    /// If the installation has no secret, it takes over the secret in the backup. With a private MariaDB, the secret is
+    /// written before MariaDB starts, since the password of MariaDB's administrator is derived from the secret.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         if !self.place.contains("://") && !Path::new(&self.place).is_dir() {
@@ -306,8 +297,7 @@ impl RestoreArgs {
         ))
     }
 
-    /// Checks that the restore is allowed, and does it. `unwritten` is the backup's secret if it is to become the
-    /// installation's.
+    /// `unwritten` is the backup's secret if it is to become the installation's.
     async fn restore(
         &self,
         parts: &Parts<'_>,
@@ -339,7 +329,6 @@ impl RestoreArgs {
         Ok(backup::load(parts, from, manifest, scope, owner, &Shown::default()).await?)
     }
 
-    /// Decides which installation owns the media store after the restore.
     async fn owner(&self, parts: &Parts<'_>, manifest: &Manifest) -> Result<MediaOwner, CliError> {
         let mark = parts.media.owner().await?.map(|mark| mark.trim().to_owned());
         let own = match parts.system.admin.schema_version().await? {

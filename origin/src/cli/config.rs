@@ -46,8 +46,7 @@ fn line(setting: &Setting, layers: &Layers) -> Line {
     }
 }
 
-/// Returns a line with the names of the projects that have configured MariaDB accounts, without the accounts; `None` if
-/// there are none.
+/// Only the names of the projects, without the accounts.
 fn accounts(context: &Context) -> Option<Line> {
     let projects: Vec<&str> = context.config.accounts.keys().map(String::as_str).collect();
     (!projects.is_empty()).then(|| Line {

@@ -36,7 +36,6 @@ struct Answer {
 }
 
 impl ConsoleArgs {
-    /// Prints the console's address, with a link that signs in unless `--no-link` is given or the console is off.
     /// Doesn't contact the running service: the link is signed in this process with the newest signing key, whose name
     /// is read from MariaDB.
     pub async fn run(&self, context: &Context) -> Result<(), CliError> {
@@ -68,8 +67,7 @@ impl ConsoleArgs {
     }
 }
 
-/// Returns the console's URL: under `public_url` if it is set, else under the address that the origin listens on, with
-/// 127.0.0.1 in place of an unspecified IP address.
+/// `public_url`, or else the address that the origin listens on, with 127.0.0.1 in place of an unspecified IP address.
 fn address(config: &Config) -> String {
     let base = config.public_url.as_ref().map(|url| url.as_str().to_owned());
     let own = || {
@@ -83,9 +81,8 @@ fn address(config: &Config) -> String {
     format!("{}/console", base.unwrap_or_else(own))
 }
 
-/// Writes a page that leads to the URL into a file that only this user may read, since every user of the machine may read
-/// the arguments of a browser. Returns the file's path. The file stays, because a browser may read it at any later time;
-/// the link in it soon ends.
+/// Only this user may read the file with the link, while every user of the machine may read the arguments of a browser.
+/// The file stays, because a browser may read it at any later time; the link soon expires.
 fn redirection(url: &str) -> io::Result<String> {
     let path = std::env::temp_dir().join(format!("selkie-console-{}.html", Uuid::now_v7()));
     let url = url.replace('&', "&amp;").replace('"', "&quot;");

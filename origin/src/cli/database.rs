@@ -103,7 +103,7 @@ struct DatabaseLine {
     name: String,
     project: String,
     present: bool,
-    /// What the project's full keys may drop, in the form of the option `--allow-drop`.
+    /// In the form of the option `--allow-drop`.
     drops: &'static str,
 }
 

@@ -25,8 +25,6 @@ pub struct DevArgs {
 }
 
 impl DevArgs {
-    /// Runs the private MariaDB (unless another is configured), the origin and (without `--no-edge`) the edge until a
-    /// stop signal or, without `--outlive-parent`, the end of the parent process.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);
@@ -37,7 +35,6 @@ impl DevArgs {
         if !self.outlive_parent {
             signal::stop_with_parent(&stop);
         }
-        // Checks both addresses before MariaDB or a server is started.
         let listener = listen(config.listen, "listen").await?;
         let edge = self.edge(config.edge_listen).await?;
         let mut printed = Ok(());

@@ -27,7 +27,6 @@ struct SecretAnswer<'a> {
 }
 
 impl EdgeArgs {
-    /// Prints the edge's secret, without contacting MariaDB.
     pub fn run(&self, context: &Context) -> Result<(), CliError> {
         let EdgeCommand::Secret = self.command;
         let config = &context.config;

@@ -14,13 +14,12 @@ use crate::transfer::TransferError;
 
 const FAILURE: u8 = 1;
 
-/// Exit code for wrong usage; clap uses the same.
+/// clap uses the same code.
 pub(super) const USAGE: u8 = 2;
 
-/// Exit code of a complete import in which rows were refused.
 const ROWS_REFUSED: u8 = 3;
 
-/// Why a command failed. Messages contain no secrets.
+/// Messages contain no secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     #[error(transparent)]
@@ -30,7 +29,7 @@ pub enum CliError {
     #[error("{address} can't be listened on: {}", taken(source))]
     Listen {
         address: SocketAddr,
-        /// Name of the setting that contains the address.
+        /// The setting that gave the address.
         setting: &'static str,
         source: io::Error,
     },
@@ -48,16 +47,13 @@ pub enum CliError {
     Signals(#[source] io::Error),
     #[error("the answer couldn't be written: {0}")]
     Output(#[source] io::Error),
-    /// The path of the working directory can't be read.
     #[error("the working directory can't be read: {0}")]
     WorkingDirectory(#[source] io::Error),
-    /// An argument or a file that it names is wrong, or doesn't fit this installation; or a confirmation is needed, but
-    /// standard input is no terminal.
+    /// Also if a confirmation is needed, but standard input is no terminal.
     #[error("{message}")]
     Usage { message: String, hint: Option<String> },
     #[error("{message}")]
     Failed { message: String, hint: Option<String> },
-    /// An import is complete, but `count` rows were refused and written to `file`.
     #[error("rows refused: {count}; {} has them, with their lines and reasons", file.display())]
     RowsRefused { count: u64, file: PathBuf },
 }
@@ -79,12 +75,10 @@ impl From<EdgeError> for CliError {
 }
 
 impl CliError {
-    /// Creates [`Self::Failed`] with a hint.
     pub fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::Failed { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// Returns how to fix the error; `None` if unknown.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } | Self::Failed { hint, .. } => hint.clone(),
@@ -105,21 +99,20 @@ impl CliError {
             Self::Installation(error) | Self::Dev(DevError::Installation(error)) if error.is_misconfiguration() => {
                 ExitCode::from(USAGE)
             }
-            // The program that reads standard output, such as `head`, ended early. This is no failure.
+            // The program that reads standard output, such as `head`, ended early.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
             Self::RowsRefused { .. } => ExitCode::from(ROWS_REFUSED),
             _ => ExitCode::from(FAILURE),
         }
     }
 
-    /// Writes the error and its hint to standard error; nothing if the reader of standard output ended early.
+    /// Writes nothing if the reader of standard output ended early.
     pub(super) fn report(&self) {
         let closed_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         if matches!(self, Self::Output(error) if closed_pipe(error)) {
             return;
         }
         let mut stderr = io::stderr().lock();
-        // An error is ignored: if standard error is closed, nobody can read a report.
         let _ = writeln!(stderr, "selkie: {self}");
         if let Some(hint) = self.hint() {
             let _ = writeln!(stderr, "  hint: {hint}");

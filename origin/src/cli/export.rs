@@ -52,8 +52,8 @@ impl ExportArgs {
         let progress = Progress::new(&table.to_string(), None);
         let what = Export { table, format, query, select, order };
         let work = async |target: super::target::Target| {
-            // Locks standard output for each write, since a lock held across an `await` would not be `Send`. That
-            // costs little: the response comes in large parts.
+            // A lock held across an `await` would not be `Send`, so each write locks. The response comes in large
+            // parts.
             let mut out = BufWriter::new(io::stdout());
             export(&target.api, what, &mut out, |bytes| progress.advance(bytes)).await?;
             out.flush().map_err(CliError::Output)

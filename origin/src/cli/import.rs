@@ -84,7 +84,6 @@ struct Answer<'a> {
     imported: u64,
     unchanged: u64,
     refused: u64,
-    /// The file with the refused rows; `None` if no row was refused.
     rejects: Option<&'a PathBuf>,
 }
 
@@ -157,7 +156,6 @@ async fn import(
     }
 }
 
-/// Shows on standard error to which field each column goes, and the field's type.
 fn show(job: &Job, table: &str) {
     let (rows, is_whole) = job.rows_seen();
     let which = if is_whole { "all" } else { "the first" };

@@ -16,7 +16,7 @@ pub struct InitArgs {}
 struct InitAnswer {
     created: bool,
     data_dir: String,
-    /// Address of MariaDB: host and port, or the path of its socket.
+    /// Host and port, or the path of a socket.
     database: String,
 }
 

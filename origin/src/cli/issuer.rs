@@ -85,7 +85,7 @@ struct RemoveArgs {
     project: ProjectName,
 }
 
-/// Parses `VALUE=ROLE`. The value may contain `=`, a role can't.
+/// The value may contain `=`, a role can't.
 fn mapping(text: &str) -> Result<(String, KeyGrant), String> {
     let (value, name) = text.rsplit_once('=').ok_or("it must be a value and a role, such as admin=editor")?;
     let grant = match name.parse() {
@@ -157,8 +157,7 @@ impl AddArgs {
     }
 }
 
-/// Warns if the keys can't be fetched now, or none of them can verify tokens. This is no error, because the origins may
-/// be able to reach the URL although this machine can't.
+/// No error, because the origins may be able to reach the URL although this machine can't.
 async fn warn_of(url: &str) {
     match try_url(url).await {
         Ok(0) => note(&format!("selkie: warning: {url} has no key that can verify tokens (RS256, ES256 or EdDSA)")),
@@ -180,7 +179,7 @@ struct IssuerLine {
     project: String,
     issuer: String,
     audience: String,
-    /// The URL of the issuer's keys; `None` if the keys themselves are stored.
+    /// `None` if the keys themselves are stored.
     jwks_url: Option<String>,
     role_claim: Option<String>,
     role: Option<String>,
@@ -205,7 +204,7 @@ impl IssuerLine {
         }
     }
 
-    /// Returns the roles in one line, such as `claim role (admin=editor), else customer`.
+    /// Such as `claim role (admin=editor), else customer`.
     fn roles(&self) -> String {
         let map: Vec<_> = self.map.iter().map(|(value, role)| format!("{value}={role}")).collect();
         let map = if map.is_empty() { String::new() } else { format!(" ({})", map.join(", ")) };

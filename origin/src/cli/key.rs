@@ -112,14 +112,13 @@ struct IssuedAnswer<'a> {
     warnings: Option<[String; 1]>,
 }
 
-/// Parses `NAME=VALUE`. A value that is not valid JSON is a text.
+/// A value that is not valid JSON is a text.
 fn claim(text: &str) -> Result<(String, serde_json::Value), String> {
     let (name, value) = text.split_once('=').ok_or("it must be a name and a value, such as sub=7")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
     Ok((name.to_owned(), value))
 }
 
-/// Parses an id or its beginning, to the digits and hyphens that MariaDB stores.
 fn id_or_beginning(text: &str) -> Result<String, String> {
     let is_part = |c: char| c.is_ascii_hexdigit() || c == '-';
     match Uuid::parse_str(text) {
@@ -228,7 +227,7 @@ fn table(lines: &[KeyLine]) -> String {
 struct RevokedAnswer {
     id: Uuid,
     revoked: bool,
-    /// The live keys that the key has created, or keys that it has created, and so on.
+    /// Includes keys that these keys have created, and so on.
     created: Vec<MadeKey>,
 }
 

@@ -30,15 +30,13 @@ impl ManArgs {
     }
 }
 
-/// Returns the file name and the text of each man page.
 fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut pages = Vec::new();
     collect(super::command(), None, &mut pages)?;
     Ok(pages)
 }
 
-/// Appends the man pages of `command` and of all its subcommands that are not hidden to `pages`. `parent` is the full
-/// name of the parent command, such as `selkie key`; `None` if there is no parent.
+/// `parent` is the full name of the parent command, such as `selkie key`.
 fn collect(command: Command, parent: Option<&str>, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     let spelling =
         parent.map_or_else(|| command.get_name().to_owned(), |above| format!("{above} {}", command.get_name()));

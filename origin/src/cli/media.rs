@@ -56,7 +56,6 @@ struct OfProject {
     project: ProjectName,
 }
 
-/// The opened system and table that all media commands use.
 struct MediaContext<'a> {
     context: &'a Context,
     system: &'a System,
@@ -65,8 +64,8 @@ struct MediaContext<'a> {
 }
 
 impl MediaContext<'_> {
-    /// Opens the media store. Commands that need only the table of files don't call this, so that they work without
-    /// the credentials of a bucket.
+    /// Commands that need only the table of files don't call this, so that they work without the credentials of a
+    /// bucket.
     fn library(&self) -> Result<Library, CliError> {
         Ok(Library::open(&self.context.config, self.table.clone())?)
     }
@@ -96,7 +95,6 @@ impl MediaArgs {
     }
 }
 
-/// Runs `deed` and returns its outcome. If `stop` is cancelled first, drops `deed` and returns an error.
 async fn unless_stopped<T>(
     stop: &CancellationToken,
     deed: impl Future<Output = Result<T, CliError>>,

@@ -12,7 +12,6 @@ const GUTTER: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
     Text,
-    /// One pretty-printed JSON value.
     Json,
 }
 
@@ -21,8 +20,7 @@ impl Output {
         if json { Self::Json } else { Self::Text }
     }
 
-    /// Writes the command's output: `value` as JSON with `--json`, otherwise the text that `text` returns. A command
-    /// calls this at most once, so that its output is one JSON value.
+    /// A command calls this at most once, so that its output is one JSON value.
     pub fn answer<T: Serialize>(self, value: &T, text: impl FnOnce(&T) -> String) -> Result<(), CliError> {
         let text = match self {
             Self::Text => text(value),
@@ -34,14 +32,12 @@ impl Output {
     }
 }
 
-/// A text table with aligned columns. Its `Display` ends with a line break.
 #[derive(Debug, Clone)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// Creates a table with a heading and no rows.
     pub fn new<const N: usize>(headings: [&str; N]) -> Self {
         Self { rows: vec![headings.map(str::to_uppercase).to_vec()] }
     }

@@ -4,18 +4,17 @@ use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Minimum size of a file that gets a progress bar: smaller files are copied before anybody could read the bar.
+/// Smaller files are copied before anybody could read the bar.
 const SHOWN_FROM_BYTES: u64 = 4 * 1024 * 1024;
 
 const WITH_SIZE: &str = "{msg:30!} {bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
 const WITHOUT_SIZE: &str = "{msg:30!} {spinner} {binary_bytes} {binary_bytes_per_sec}";
 
-/// The progress bar of one file or transfer; removed from the terminal on drop.
+/// Removed from the terminal on drop.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Creates a progress bar for `size` bytes; if the size is unknown, the bar only counts bytes. The bar is hidden
-    /// for small files, and if standard error is no terminal.
+    /// Hidden if standard error is no terminal.
     pub(super) fn new(name: &str, size: Option<u64>) -> Self {
         let is_large = size.is_none_or(|size| size >= SHOWN_FROM_BYTES);
         if !is_large || !io::stderr().is_terminal() {
@@ -33,7 +32,6 @@ impl Progress {
         self.0.inc(bytes as u64);
     }
 
-    /// Sets the number of bytes that are done, and the text before the bar.
     pub(super) fn set(&self, bytes: u64, text: String) {
         self.0.set_message(text);
         self.0.set_position(bytes);

@@ -77,7 +77,6 @@ struct CheckArgs {
     claims: RoleClaims,
 }
 
-/// Parses the name of a role.
 pub(super) fn role(text: &str) -> Result<RoleName, String> {
     RoleName::parse(text).map_err(|problem| match problem.hint() {
         Some(hint) => format!("{} {hint}", problem.message()),
@@ -205,16 +204,14 @@ impl ListArgs {
     }
 }
 
-/// Whether a caller may perform one action on a table, and with which fields and records.
 #[derive(Serialize)]
 struct Allowed {
     action: &'static str,
     allowed: bool,
-    /// The fields that the caller may read or write; empty if the action is not allowed, and for deletes.
+    /// Empty if the action is not allowed, and for deletes.
     fields: Vec<String>,
-    /// The fields that the role sets itself.
     set: Vec<String>,
-    /// The SQL condition on the records; `None` for all records, and if the action is not allowed.
+    /// `None` for all records, and if the action is not allowed.
     condition: Option<String>,
     params: Vec<String>,
 }

@@ -18,7 +18,6 @@ use crate::{logging, serve, signal};
 pub struct ServeArgs {}
 
 impl ServeArgs {
-    /// Serves requests until a stop signal.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         let _log = logging::init(config);
@@ -54,7 +53,7 @@ async fn run(
     Ok(serve::run(config, system, health, listener, tls, stop).await?)
 }
 
-/// Listens on `address`. An error names the address and `setting`, the name of the setting that gave it.
+/// `setting` is named in errors.
 pub(super) async fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).await.map_err(|source| CliError::Listen { address, setting, source })
 }

@@ -19,19 +19,16 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens an existing installation; starts its private MariaDB, or uses the running one. Doesn't contact a
-    /// configured MariaDB, and doesn't check the schema's version.
+    /// Doesn't contact a configured MariaDB, and doesn't check the schema's version.
     pub(super) async fn plain(context: &Context) -> Result<Self, CliError> {
         Ok(Self::of(context.open().await?, context))
     }
 
-    /// Builds the [`System`] of an open installation.
     pub(super) fn of(installation: Installation, context: &Context) -> Self {
         let system = System::new(&installation.database, installation.secret.clone(), &context.config);
         Self { system, installation }
     }
 
-    /// Opens an existing installation and migrates its schema to this program's version.
     pub(super) async fn migrated(context: &Context) -> Result<Self, CliError> {
         let opened = Self::plain(context).await?;
         match opened.system.migrate().await {
@@ -40,7 +37,6 @@ impl Opened {
         }
     }
 
-    /// Closes the connections and the installation, and returns `outcome`.
     pub(super) async fn close<T>(self, outcome: Result<T, CliError>) -> Result<T, CliError> {
         self.system.close().await;
         self.installation.close().await;
@@ -91,18 +87,16 @@ pub(super) fn database(text: &str) -> Result<DatabaseName, String> {
     DatabaseName::parse(text).map_err(|problem| problem.message().to_owned())
 }
 
-/// Formats `seconds` since 1970 as [`time`] does; `-` for `None`.
+/// `seconds` since 1970.
 pub(super) fn time_or_dash(seconds: Option<u64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), time)
 }
 
-/// Writes a line to standard error.
 pub(super) fn note(text: &str) {
-    // An error is ignored: if standard error is closed, nobody can read a report.
+    // An error is ignored: if standard error is closed, nobody can read the line.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Whether the user has already confirmed the action, by `--yes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
     Given,
@@ -115,7 +109,7 @@ impl Consent {
     }
 }
 
-/// Asks for confirmation unless `consent` is given: the user must type `word`.
+/// The user must type `word`.
 pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(), CliError> {
     if consent == Consent::Given {
         return Ok(());
@@ -125,7 +119,6 @@ pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(),
     }
     note(&format!("{warning}\nType {word} to go on:"));
     let mut answer = String::new();
-    // A failed read counts as a refusal.
     let read = io::stdin().lock().read_line(&mut answer);
     if read.is_ok() && answer.trim() == word {
         return Ok(());

@@ -1,5 +1,5 @@
-//! The API that `selkie import`, `selkie export` and `selkie types` send their requests to: the API at a URL, with a key, or an origin
-//! within this process, which stops with the command. In both cases the API checks the rows.
+//! The API that `selkie import`, `selkie export` and `selkie types` call: the API at a URL, with a key, or an origin
+//! within this process, which stops with the command.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -19,18 +19,15 @@ use crate::serve;
 use crate::system::System;
 use crate::transfer::Api;
 
-/// The environment variable that holds the key.
 const KEY_VARIABLE: &str = "SELKIE_KEY";
 
 const KEY_NAME: &str = "selkie import, export or types";
 
-/// Lifetime of the key for the origin within this process, in case the command ends without having revoked the key.
+/// In case the command ends without having revoked the key for the origin within this process.
 const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// Time limit of a statement of the origin within this process.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-/// Maximum wait for the next bytes of a response of another origin or an edge: longer than a statement may run by default
-/// (`query_timeout`).
+/// For another origin or an edge: longer than a statement may run by default (`query_timeout`).
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Args)]
@@ -47,17 +44,14 @@ pub(super) struct TargetArgs {
     project: ProjectName,
 }
 
-/// The API that a command calls.
 pub(super) struct Target {
     pub(super) api: Api,
-    /// Identifies the API and the caller by a text that is the same in each run of a command: [`Api::identity`] or, for
-    /// the origin within this process, the project.
+    /// The same in each run of a command: [`Api::identity`] or, for the origin within this process, the project.
     pub(super) identity: String,
 }
 
 impl TargetArgs {
-    /// Runs `work` with the API at `--url`. Without `--url`, opens the installation and runs an origin in this process
-    /// until `work` ends.
+    /// Without `--url`, runs an origin in this process until `work` ends.
     pub(super) async fn run<T, W: Future<Output = Result<T, CliError>>>(
         &self,
         context: &Context,
@@ -126,8 +120,7 @@ impl TargetArgs {
     }
 }
 
-/// Returns the configuration of the origin within this process. Since the origin serves only this command, it has no
-/// rate limit, no limit of rows and no restriction of callers, a statement timeout of at least an hour, and a short shutdown.
+/// The origin serves only this command, so it has no rate limit, no limit of rows and no restriction of callers.
 fn own_origin(config: &Config) -> Config {
     let mut config = config.clone();
     config.access = AccessConfig::Open;
@@ -139,7 +132,6 @@ fn own_origin(config: &Config) -> Config {
     config
 }
 
-/// Reads the key from a file; without a file, from the environment variable [`KEY_VARIABLE`].
 fn key(file: Option<&Path>) -> Result<SecretString, CliError> {
     let text = match file {
         Some(path) => std::fs::read_to_string(path).map_err(|error| CliError::Usage {

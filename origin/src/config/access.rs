@@ -8,13 +8,11 @@ use super::value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessConfig {
-    /// Any peer may call the origin.
     Open,
-    /// Only the edge and peers in trusted networks may call the origin. Any peer may request `/healthz`.
+    /// Only the edge and peers in trusted networks. Any peer may request `/healthz`.
     Restricted,
 }
 
-/// Whether `/console` is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleConfig {
     Served,
@@ -29,7 +27,7 @@ pub(super) fn require_edge(text: &str) -> Result<AccessConfig, String> {
     value::switch(text, AccessConfig::Restricted, AccessConfig::Open)
 }
 
-/// Parses the setting `trusted_networks`: networks or single addresses, separated by commas.
+/// Networks or single addresses, separated by commas.
 pub(crate) fn networks(text: &str) -> Result<Vec<IpNet>, String> {
     let network = |entry: &str| {
         let single = entry.parse::<IpAddr>().map(IpNet::from);

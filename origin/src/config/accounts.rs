@@ -17,18 +17,17 @@ use super::ConfigError;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// MariaDB user name, without the host.
+    /// Without the host.
     pub user: String,
     pub password: SecretString,
 }
 
-/// The two MariaDB accounts that run the statements of a project's callers.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectAccounts {
-    /// Account for requests with a full key or with a role that may write to a table.
+    /// For full keys and roles that may write to a table.
     pub rw: Account,
-    /// Account for requests with a read key or with a role that may not write to tables.
+    /// For read keys and roles that may not write to tables.
     pub ro: Account,
 }
 
@@ -36,8 +35,7 @@ pub struct ProjectAccounts {
 pub struct AccountsFile(pub BTreeMap<String, ProjectAccounts>);
 
 impl AccountsFile {
-    /// Removes the table `accounts` from the configuration file's content and parses it. Returns an empty map if there
-    /// is no such table, and [`ConfigError::BadAccounts`] if it is malformed.
+    /// Removes the table `accounts` from the configuration file's content.
     pub(super) fn take(table: &mut toml::Table, path: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(value) = table.remove("accounts") else {
             return Ok(Self::default());

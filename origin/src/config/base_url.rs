@@ -1,18 +1,18 @@
 //! The base of file URLs in responses (setting `public_url`).
 
-/// Scheme, host and port at which clients reach the service, without a path or a slash at the end.
+/// Without a path or a slash at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
-    /// Parses `https://api.example.com` or `http://host:port`, with or without a slash at the end. `None` if malformed.
+    /// A slash at the end is allowed.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('/').unwrap_or(text);
         let (scheme, host) = text.split_once("://")?;
         Self::from_parts(scheme, host)
     }
 
-    /// Builds a base URL from a request's scheme and host. `None` if the scheme is not http(s) or the host is invalid.
+    /// Of a request.
     pub fn from_parts(scheme: &str, host: &str) -> Option<Self> {
         let known = matches!(scheme, "http" | "https");
         (known && is_host(host)).then(|| Self(format!("{scheme}://{host}").into()))
@@ -23,13 +23,13 @@ impl BaseUrl {
     }
 }
 
-/// Returns whether `host` consists of a host and perhaps a port. An `@` or a slash would change the meaning of the URL.
+/// An `@` or a slash would change the meaning of the URL.
 fn is_host(host: &str) -> bool {
     let plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]_".contains(&byte));
     plain && host.len() <= HOST_MAX_BYTES && host.starts_with(|c: char| c != ':' && c != '.' && c != '-')
 }
 
-/// Maximum bytes of a host and its port: a DNS name has at most 253.
+/// With the port; a DNS name has at most 253 bytes.
 const HOST_MAX_BYTES: usize = 260;
 
 #[cfg(test)]

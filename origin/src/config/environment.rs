@@ -9,8 +9,7 @@ use super::{ConfigError, nearest};
 
 const PREFIX: &str = "SELKIE_";
 
-/// Variables (without `SELKIE_`) that are no settings but have a meaning: the path of the configuration file, the key
-/// for `selkie import` and `selkie export`, the variables in `dev.env`, and the variables of tests and tools.
+/// Variables (without `SELKIE_`) that are no settings but have a meaning.
 const KNOWN: [&str; 11] = [
     "CONFIG",
     "ORIGIN_URL",
@@ -25,11 +24,10 @@ const KNOWN: [&str; 11] = [
     "BLESS",
 ];
 
-/// Prefixes (after `SELKIE_`) of variables for tests, and of variables that Kubernetes sets for a service named
-/// `selkie`.
+/// For tests, and for variables that Kubernetes sets for a service named `selkie`.
 const KNOWN_BEGINNINGS: [&str; 5] = ["TEST_", "DIFFERENTIAL_", "FUZZ_", "SERVICE_", "PORT_"];
 
-/// The similarity from which a name counts as a misspelt setting: at most one letter in five differs.
+/// Jaro-Winkler similarity: at most one letter in five differs.
 const MISSPELT: f64 = 0.8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +46,6 @@ impl fmt::Display for UnknownVariable {
     }
 }
 
-/// Returns the variables that start with `SELKIE_` and are neither settings nor otherwise known.
 pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<UnknownVariable>, ConfigError> {
     let mut unknown = Vec::new();
     let names = names();
@@ -78,8 +75,7 @@ pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<Unkn
     Ok(unknown)
 }
 
-/// Returns the names of the environment variables of all settings, in lower case and without their
-/// prefix.
+/// In lower case and without their prefix.
 fn names() -> Vec<String> {
     let variables = |setting: &Setting| [Some(setting.variable()), setting.file_variable()];
     let all = SETTINGS.iter().flat_map(variables).flatten();

@@ -1,6 +1,6 @@
-//! Finds the text of each setting. The first source that has the setting wins: flag, environment variable, file named
-//! by a `…_FILE` variable (secret settings), configuration file, standard variable of OpenTelemetry, default. Doesn't
-//! parse the texts; `Config` does.
+//! Finds the text of each setting, but doesn't parse it. The first source that has the setting wins: flag, environment
+//! variable, file named by a `…_FILE` variable (secret settings), configuration file, standard variable of
+//! OpenTelemetry, default.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,44 +13,38 @@ use super::environment::{self, UnknownVariable};
 use super::secret_file;
 use super::setting::{SETTINGS, Setting, find_setting};
 
-/// The name of the configuration file that is read from the working directory if it exists and no other file is given.
+/// Read from the working directory if the file exists and no other is given.
 const DEFAULT_FILE: &str = "selkie.toml";
 
-/// The sources of the configuration, as plain values without I/O.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// Values of flags by setting name, such as `pool_size`.
+    /// By setting name, such as `pool_size`.
     pub flags: BTreeMap<&'static str, String>,
-    /// The environment variables; at least those that start with `SELKIE_` or `OTEL_`.
+    /// At least those that start with `SELKIE_` or `OTEL_`.
     pub environment: BTreeMap<String, String>,
-    /// Path of the configuration file given by `--config`. If `None`, `SELKIE_CONFIG` names the file, or `selkie.toml`
-    /// is read if it exists.
+    /// Given by `--config`. If `None`, `SELKIE_CONFIG` names the file, or `selkie.toml` is read if it exists.
     pub file: Option<PathBuf>,
-    /// The working directory, on which relative paths are based.
+    /// Relative paths are based on this directory.
     pub directory: PathBuf,
 }
 
 impl Sources {
-    /// Returns the value of an environment variable; `None` if the variable is unset or empty.
-    /// Scripts and Compose files often set a variable to the empty text to unset it.
+    /// An empty variable counts as unset: scripts and Compose files often unset a variable so.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 }
 
-/// The source of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     Flag,
     Environment,
-    /// A file whose path is in a variable such as `SELKIE_SECRET_FILE`.
     SecretFile,
     File,
     Default,
 }
 
-/// A setting's text and its source.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub text: String,
@@ -60,17 +54,14 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Layers {
     found: BTreeMap<&'static str, Found>,
-    /// The `[accounts]` table of the configuration file.
     pub accounts: AccountsFile,
     pub file: Option<PathBuf>,
-    /// The working directory, on which relative paths are based.
     pub directory: PathBuf,
     /// Variables named `SELKIE_…` that have no effect.
     pub unknown_variables: Vec<UnknownVariable>,
 }
 
 impl Layers {
-    /// Reads the configuration file, if there is one, and chooses each setting's value.
     pub fn read(sources: Sources) -> Result<Self, ConfigError> {
         let unknown_variables = environment::unknown(&sources.environment)?;
         let file = locate_file(&sources);
@@ -90,7 +81,6 @@ impl Layers {
         Ok(Self { found, accounts, file, directory: sources.directory, unknown_variables })
     }
 
-    /// Returns the text and source of a setting; `None` if it is not set and has no default.
     pub fn get(&self, name: &str) -> Option<&Found> {
         self.found.get(name)
     }
@@ -151,8 +141,7 @@ fn file_texts(table: toml::Table, path: Option<&Path>) -> Result<BTreeMap<&'stat
     Ok(texts)
 }
 
-/// Returns a TOML value in the syntax of flags and variables: a list of strings becomes comma-separated. `None` if the
-/// value is neither a string, an integer nor a list of strings.
+/// In the syntax of flags and variables: a list of strings becomes comma-separated.
 fn scalar_text(value: toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text),

@@ -7,16 +7,14 @@ use secrecy::SecretString;
 use super::store_address::{Addressing, BucketAddress, StoreAddress, StoreName, endpoint};
 use super::{ConfigError, Layers, optional, required, value};
 
-/// Maximum bytes of an access key or a region's name; S3 services use at most 128.
+/// S3 services use at most 128 bytes.
 const NAME_MAX_BYTES: usize = 512;
 
-/// Returns the default media store, which is also the directory of staged uploads if the media store is a bucket.
 pub(super) fn directory(data_dir: &Path) -> PathBuf {
     data_dir.join("media")
 }
 
-/// Parses the settings that all buckets of the S3 service share. The access keys may be missing,
-/// since most commands don't use a bucket: opening a bucket checks them.
+/// The access keys may be missing, since most commands don't use a bucket: opening a bucket checks them.
 pub(super) fn access(layers: &Layers) -> Result<BucketAddress, ConfigError> {
     Ok(BucketAddress {
         bucket: String::new(),
@@ -31,7 +29,7 @@ pub(super) fn access(layers: &Layers) -> Result<BucketAddress, ConfigError> {
     })
 }
 
-/// Parses the setting `media_store`; without it, the store is a directory in `data_dir`.
+/// The default is a directory in `data_dir`.
 pub(super) fn store(layers: &Layers, data_dir: &Path, s3: &BucketAddress) -> Result<StoreAddress, ConfigError> {
     Ok(match optional(layers, "media_store", StoreName::parse)? {
         None => StoreAddress::Directory(directory(data_dir)),
@@ -48,7 +46,7 @@ fn secret_key(text: &str) -> Result<SecretString, String> {
     graphic(text, "the secret of the access key to the bucket").map(SecretString::from)
 }
 
-/// Checks that `text` can be used in an HTTP header: 1 to 512 visible ASCII characters.
+/// The text must fit an HTTP header.
 fn graphic(text: &str, expected: &str) -> Result<String, String> {
     let fits = (1..=NAME_MAX_BYTES).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     fits.then(|| text.to_owned()).ok_or_else(|| expected.to_owned())

@@ -5,7 +5,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaTypes(Vec<Pattern>);
 
-/// A media type in lower case. The subtype may be `*`; the type may be `*` only if the subtype is.
+/// In lower case. The subtype may be `*`; the type may be `*` only if the subtype is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern {
     kind: Box<str>,
@@ -13,7 +13,7 @@ struct Pattern {
 }
 
 impl MediaTypes {
-    /// Parses a comma-separated list of media types. The error says what the setting must be.
+    /// The error says what the setting must be.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let patterns: Option<Vec<_>> = text.split(',').map(|item| pattern(item.trim())).collect();
         patterns.map(Self).ok_or_else(|| "a comma list of types such as image/*, video/mp4 or */*".to_owned())
@@ -26,7 +26,6 @@ impl MediaTypes {
         self.0.iter().any(|pattern| fits(&pattern.kind, kind) && fits(&pattern.subtype, subtype))
     }
 
-    /// Returns whether a subtype of a type such as `image` may be uploaded.
     pub fn allow_some_of(&self, kind: &str) -> bool {
         self.0.iter().any(|pattern| matches!(&*pattern.kind, "*") || pattern.kind.eq_ignore_ascii_case(kind))
     }

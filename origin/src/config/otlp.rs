@@ -12,33 +12,29 @@ use super::{ConfigError, Layers, optional, required};
 #[derive(Clone, Debug)]
 pub struct OtlpConfig {
     endpoint: Url,
-    /// Headers to send to the collector, in the form that [`headers`] parses. They may contain an
-    /// API key of the collector.
+    /// May contain an API key of the collector.
     headers: Option<SecretString>,
-    /// The share of requests without a `traceparent` that are traced, from 0 to 1.
+    /// Of requests without a `traceparent`, from 0 to 1.
     share: f64,
 }
 
 impl OtlpConfig {
-    /// Returns the URL to which traces are sent: the endpoint followed by `/v1/traces`, as
-    /// OpenTelemetry specifies.
+    /// The endpoint followed by `/v1/traces`, as OpenTelemetry specifies.
     pub fn traces_url(&self) -> String {
         format!("{}/v1/traces", self.endpoint.as_str().trim_end_matches('/'))
     }
 
-    /// Returns the headers to send to the collector, by name.
     pub fn headers(&self) -> HashMap<String, String> {
         let text = self.headers.as_ref().map_or("", |headers| headers.expose_secret());
         headers(text).unwrap_or_default()
     }
 
-    /// Returns the share of requests without a `traceparent` that are traced, scaled from 0–1 to 0–`u64::MAX`.
+    /// Scaled from 0–1 to 0–`u64::MAX`.
     pub fn share_of_max(&self) -> u64 {
         (self.share * u64::MAX as f64) as u64
     }
 }
 
-/// Parses the settings of traces; `None` if no endpoint is set.
 pub(super) fn read(layers: &Layers) -> Result<Option<OtlpConfig>, ConfigError> {
     let share = required(layers, "otlp_share", share)?;
     let headers = optional(layers, "otlp_headers", |text| headers(text).map(|_| SecretString::from(text)))?;
@@ -53,8 +49,7 @@ fn endpoint(text: &str) -> Result<Url, String> {
     url.filter(|url| url.query().is_none() && url.fragment().is_none()).ok_or_else(|| expected.to_owned())
 }
 
-/// Parses `name=value,other=value` with percent-encoded values, the form of
-/// `OTEL_EXPORTER_OTLP_HEADERS`.
+/// `name=value,other=value` with percent-encoded values, the form of `OTEL_EXPORTER_OTLP_HEADERS`.
 fn headers(text: &str) -> Result<HashMap<String, String>, String> {
     let header = |item: &str| {
         let (name, value) = item.split_once('=')?;

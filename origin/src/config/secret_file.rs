@@ -10,11 +10,9 @@ use super::ConfigError;
 use super::layers::Sources;
 use super::setting::Setting;
 
-/// Maximum size of a secret's file. A longer file is refused, since it is probably the wrong file.
+/// A longer file is probably the wrong file.
 const SECRET_FILE_MAX_BYTES: u64 = 64 * 1024;
 
-/// Returns the text of the file that the setting's file variable names, without line breaks at its
-/// end. `None` if the file variable is not set, or the setting has no file variable.
 pub(super) fn read(setting: &'static Setting, sources: &Sources) -> Result<Option<String>, ConfigError> {
     let Some(file_variable) = setting.file_variable() else {
         return Ok(None);

@@ -6,21 +6,18 @@ use super::layers::Origin;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
-    /// The setting's value may be printed, and the setting has a flag.
     Plain,
-    /// The setting's value is never printed. The setting has no flag, since every user can read a process's arguments.
+    /// Never printed. The setting has no flag, since every user can read a process's arguments.
     Secret,
 }
 
 #[derive(Debug)]
 pub struct Setting {
-    /// Name in the file, such as `pool_size`; the flag's and the variable's names are derived from it.
+    /// In the file; the flag's and the variable's names are derived from this name.
     pub name: &'static str,
-    /// Placeholder of the value in `--help`, such as `ADDRESS`.
     pub value_name: &'static str,
-    /// Meaning of the setting, for `--help`, docs/settings.md and the sample file.
+    /// For `--help`, docs/settings.md and the sample file.
     pub help: &'static str,
-    /// Text of the default value; `None` if the setting is optional.
     pub default: Option<&'static str>,
     pub visibility: Visibility,
 }
@@ -38,30 +35,25 @@ impl Setting {
         Self { visibility: Visibility::Secret, ..self }
     }
 
-    /// Returns whether the setting has a flag. Secret settings have none: they are set by a variable, by a file that a
-    /// `…_FILE` variable names, or in the configuration file.
     pub fn has_flag(&self) -> bool {
         self.visibility == Visibility::Plain
     }
 
-    /// Returns the flag without leading dashes, such as `pool-size`.
+    /// Without leading dashes, such as `pool-size`.
     pub fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
 
-    /// Returns the name of the environment variable, such as `SELKIE_POOL_SIZE`.
     pub fn variable(&self) -> String {
         format!("SELKIE_{}", self.name.to_uppercase())
     }
 
-    /// Returns the name of the environment variable with the path of a file that contains the
-    /// value, such as `SELKIE_SECRET_FILE`; `None` if the setting is not secret.
+    /// Such as `SELKIE_SECRET_FILE`, for a file that contains the value.
     pub fn file_variable(&self) -> Option<String> {
         (self.visibility == Visibility::Secret).then(|| format!("{}_FILE", self.variable()))
     }
 
-    /// Returns the standard variable of OpenTelemetry that is used if no flag, no variable of Selkie and no file sets
-    /// the setting; `None` if the setting has none.
+    /// Used if no flag, no variable of Selkie and no file sets the setting.
     pub fn standard_variable(&self) -> Option<&'static str> {
         match self.name {
             "otlp_endpoint" => Some("OTEL_EXPORTER_OTLP_ENDPOINT"),
@@ -70,7 +62,7 @@ impl Setting {
         }
     }
 
-    /// Returns how to set the setting, for messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
+    /// For messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
     pub fn spellings(&self) -> String {
         let (variable, name) = (self.variable(), self.name);
         match self.file_variable() {
@@ -79,9 +71,7 @@ impl Setting {
         }
     }
 
-    /// Returns a text that names the source of the setting's value, for messages, such as `--pool-size`,
-    /// `SELKIE_POOL_SIZE` or `the default`. Also names [`Setting::variable`] if the value comes from
-    /// [`Setting::standard_variable`].
+    /// For messages, such as `--pool-size`, `SELKIE_POOL_SIZE` or `the default`.
     pub fn place(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag => format!("--{}", self.flag()),
@@ -93,7 +83,6 @@ impl Setting {
     }
 }
 
-/// Returns a `selkie.toml` with all settings in [`SETTINGS`], each commented out, with its default or an empty text.
 pub fn sample_file() -> String {
     let mut file = "# Settings of Selkie: remove the # before those to change.\n".to_owned();
     for setting in SETTINGS {

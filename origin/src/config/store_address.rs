@@ -5,22 +5,21 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use url::Url;
 
-/// Maximum bytes of a bucket's name in S3.
+/// S3's limit.
 const BUCKET_MAX_BYTES: usize = 63;
 
-/// Maximum bytes of a key prefix: S3 allows a key 1,024 bytes, of which Selkie's own part takes about 50.
+/// S3 allows a key 1,024 bytes, of which Selkie's own part takes about 50.
 const PREFIX_MAX_BYTES: usize = 512;
 
-/// The location of the media store, and how to access it.
 #[derive(Debug, Clone)]
 pub enum StoreAddress {
-    /// Absolute path of a directory of the file system.
+    /// An absolute path.
     Directory(PathBuf),
     Bucket(Box<BucketAddress>),
 }
 
 impl StoreAddress {
-    /// Returns the name of the store's kind, for the log.
+    /// For the log.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Directory(_) => "directory",
@@ -29,55 +28,47 @@ impl StoreAddress {
     }
 }
 
-/// A bucket of S3 or a compatible service, and how to access it.
 #[derive(Debug, Clone)]
 pub struct BucketAddress {
     pub bucket: String,
-    /// Prefix of all keys of Selkie's objects, without `/` at either end; may be empty.
+    /// Without `/` at either end; may be empty.
     pub prefix: String,
-    /// URL of the S3 service; `None` for Amazon's endpoint for `region`.
+    /// `None` for Amazon's endpoint for `region`.
     pub endpoint: Option<Url>,
-    /// Name of the region for signing requests.
     pub region: String,
-    /// Id of the access key; opening the bucket fails if it is `None`.
+    /// Opening the bucket fails without an access key.
     pub access_key: Option<SecretString>,
-    /// Secret of the access key; opening the bucket fails if it is `None`.
     pub secret_key: Option<SecretString>,
-    /// Whether the bucket's name is in the host or the path of a URL.
     pub addressing: Addressing,
 }
 
 impl BucketAddress {
-    /// Returns the address of a bucket of the same service.
     pub fn at(&self, bucket: String, prefix: String) -> Self {
         Self { bucket, prefix, ..self.clone() }
     }
 }
 
-/// Where the bucket's name is in the URL of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressing {
-    /// The bucket's name is in the path: `https://host/bucket/key`.
+    /// `https://host/bucket/key`
     Path,
-    /// The bucket's name is in the host: `https://bucket.host/key`.
+    /// `https://bucket.host/key`
     Host,
 }
 
-/// The parsed value of the setting `media_store`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreName {
-    /// A directory, written `file:///absolute/path`.
+    /// `file:///absolute/path`
     Directory(PathBuf),
-    /// A bucket and key prefix, written `s3://bucket/prefix`.
+    /// `s3://bucket/prefix`
     Bucket {
         bucket: String,
-        /// Key prefix without `/` at either end; may be empty.
+        /// Without `/` at either end; may be empty.
         prefix: String,
     },
 }
 
 impl StoreName {
-    /// Parses `file:///absolute/path` or `s3://bucket[/prefix]`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "file:///absolute/path or s3://bucket/prefix".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;
@@ -114,7 +105,6 @@ fn prefix(path: &str) -> Result<String, String> {
         .ok_or_else(|| "s3://bucket/prefix with a prefix of letters, digits, -, _ and . between slashes".to_owned())
 }
 
-/// Parses the setting `media_s3_endpoint`.
 pub fn endpoint(text: &str) -> Result<Url, String> {
     let form = || "a URL such as https://s3.example.org, without a bucket or a path".to_owned();
     let url = Url::parse(text).map_err(|_| form())?;

@@ -4,16 +4,14 @@ use std::path::PathBuf;
 
 use super::{ConfigError, Layers, find_setting, optional, value};
 
-/// The PEM files of the origin's certificate and key. The files are not opened here.
+/// The files are not opened here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Path of the file with the certificate, followed by its intermediate certificates.
+    /// The certificate, followed by its intermediate certificates.
     pub certificate: PathBuf,
-    /// Path of the certificate's private key.
     pub key: PathBuf,
 }
 
-/// Parses `tls_certificate` and `tls_key`; `None` if neither is set.
 pub(super) fn files(layers: &Layers) -> Result<Option<TlsFiles>, ConfigError> {
     let path = |text: &str| value::file(text, &layers.directory);
     match (optional(layers, "tls_certificate", path)?, optional(layers, "tls_key", path)?) {

@@ -12,18 +12,15 @@ use super::BaseUrl;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Log lines are JSON objects.
     Json,
-    /// Log lines are readable text.
     Pretty,
-    /// Log lines are readable text if standard error is a terminal, else JSON objects.
+    /// Readable text if standard error is a terminal, else JSON.
     Auto,
 }
 
-/// The maximum timeout that a setting may have. A longer one is probably a mistake in the unit.
+/// A longer timeout is probably a mistake in the unit.
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The maximum time for which a setting may let data be stored.
 const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 type Parsed<T> = Result<T, String>;
@@ -33,7 +30,7 @@ pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
     text.parse().map_err(|_| "an IP address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
-/// Parses the path of a file. A relative path is resolved from `base`.
+/// A relative path is resolved from `base`.
 pub(super) fn file(text: &str, base: &Path) -> Parsed<PathBuf> {
     if text.is_empty() || text.chars().any(char::is_control) {
         return Err("the path of a file".to_owned());
@@ -51,7 +48,7 @@ pub(super) fn time(text: &str) -> Parsed<Duration> {
     }
 }
 
-/// Parses how long data are stored: 1 second to 30 days.
+/// 1 second to 30 days.
 pub(super) fn lifetime(text: &str) -> Parsed<Duration> {
     let time = humantime::parse_duration(text).ok();
     time.filter(|time| (Duration::from_secs(1)..=LIFETIME_MAX).contains(time))
@@ -65,7 +62,6 @@ pub(super) fn whole(text: &str, least: usize, most: usize) -> Parsed<usize> {
         .ok_or_else(|| format!("a whole number from {least} to {most}"))
 }
 
-/// Parses the setting `max_rows`; returns `None` for `off`.
 pub(super) fn max_rows(text: &str) -> Parsed<Option<u64>> {
     match text {
         "off" => Ok(None),
@@ -76,7 +72,6 @@ pub(super) fn max_rows(text: &str) -> Parsed<Option<u64>> {
     }
 }
 
-/// Parses `on` or `off`, and returns the argument `on` or `off`.
 pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
     match text {
         "on" => Ok(on),
@@ -85,7 +80,6 @@ pub(super) fn switch<T>(text: &str, on: T, off: T) -> Parsed<T> {
     }
 }
 
-/// Parses the setting `rate_limit`; returns `None` for `off`.
 pub(super) fn rate_limit(text: &str) -> Parsed<Option<RateLimit>> {
     match text {
         "off" => Ok(None),

@@ -15,19 +15,18 @@ use super::{EdgePlan, environment, probe};
 use crate::config::Config;
 use crate::process::{self, LastSignal};
 
-/// Maximum wait for the edge to answer after its start, including a build of the worker if its sources changed.
+/// Includes a build of the worker if its sources changed.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// Maximum wait for the guard to end, before it is killed. The guard kills the edge after half of this time.
+/// The guard kills the edge after half of this time; then the guard is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// Number of last lines of the edge's log that an error quotes.
 const LOG_TAIL_LINES: usize = 12;
 
-/// The script that runs the edge like `wrangler dev`, but without its proxy and debugger. The script explains why.
+/// Runs the edge like `wrangler dev`, but without its proxy and debugger. The script explains why.
 const RUNNER: &str = "tools/edge-dev.mjs";
 
-/// A file that exists if and only if wrangler is installed.
+/// Exists if and only if wrangler is installed.
 const WRANGLER: &str = "node_modules/wrangler/package.json";
 
 #[derive(Debug, thiserror::Error)]
@@ -36,18 +35,15 @@ pub enum EdgeError {
     NoConfiguration(PathBuf),
     #[error("wrangler is not installed in {0}")]
     NoWrangler(PathBuf),
-    /// The guard couldn't be started, or the log couldn't be opened.
     #[error("the edge couldn't be started: {0}")]
     Start(#[source] io::Error),
     #[error("the edge ended; the last lines of {log}:\n{tail}", log = log.display())]
     Ended { log: PathBuf, tail: String },
-    /// The edge doesn't answer within ten minutes.
     #[error("the edge doesn't answer on {address}; the last lines of {log}:\n{tail}", log = log.display())]
     Silent { address: SocketAddr, log: PathBuf, tail: String },
 }
 
 impl EdgeError {
-    /// Returns how to fix the error; `None` if unknown.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoConfiguration(_) => Some(
@@ -77,7 +73,7 @@ pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
 }
 
 impl Edge {
-    /// Starts the guard and with it the edge, without waiting for an answer.
+    /// Doesn't wait for an answer.
     pub(super) async fn start(config: &Config, plan: &EdgePlan) -> Result<Self, EdgeError> {
         let log = config.data_dir.join("edge.log");
         let output = log_file(&log).map_err(EdgeError::Start)?;
@@ -104,7 +100,7 @@ impl Edge {
         Ok(Self { guard, listen: plan.listen, log })
     }
 
-    /// Calls `ready` once the edge answers. Returns only with an error: the edge ended, or didn't answer in time.
+    /// Returns only with an error: the edge ended, or didn't answer in time.
     pub(super) async fn run(&mut self, ready: impl FnOnce()) -> Result<(), EdgeError> {
         // Taken out and kept, because `wait` would close the pipe, which ends the guard.
         let held = self.guard.stdin.take();
@@ -116,7 +112,6 @@ impl Edge {
             _ = self.guard.wait() => return Err(self.ended()),
         }
         ready();
-        // The exit status is ignored, because the error quotes the log, which says more.
         let _ = self.guard.wait().await;
         drop(held);
         Err(self.ended())
@@ -131,8 +126,7 @@ impl Edge {
     }
 }
 
-/// Returns environment variables for wrangler: no metrics, no questions, and its files in the data directory, so that
-/// two edges can run at the same time.
+/// No metrics, no questions, and wrangler's files in the data directory, so that two edges can run at the same time.
 fn variables(data_dir: &Path) -> [(&'static str, std::ffi::OsString); 5] {
     let registry = data_dir.join("wrangler/registry").into_os_string();
     let logs = data_dir.join("wrangler/logs").into_os_string();

@@ -9,11 +9,9 @@ use crate::config::Config;
 use crate::files::replace_private;
 use crate::system::edge_secret::EdgeSecret;
 
-/// How much longer than `query_timeout` the edge waits for the origin, so that the origin's own timeout error arrives
-/// first.
+/// Added to `query_timeout`, so that the origin's own timeout error reaches the edge first.
 const EDGE_EXTRA_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The keys that an earlier `selkie dev` wrote to `dev.env`; `None` if a key is missing.
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     pub(super) full_key: Option<String>,
@@ -21,7 +19,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// Reads the two keys in `dev.env`; a key that can't be read is `None`.
+    /// A key that can't be read is `None`.
     pub(super) fn read(data_dir: &Path) -> Self {
         let text = std::fs::read_to_string(path(data_dir)).unwrap_or_default();
         Self { full_key: value(&text, "SELKIE_FULL_KEY"), read_key: value(&text, "SELKIE_READ_KEY") }
@@ -44,11 +42,11 @@ pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
 
 pub(super) struct EdgeKeys<'a> {
     pub(super) jwks: &'a str,
-    /// The value of the edge's variable `ISSUERS`, as JSON; `None` if there is no issuer that the edge can use.
+    /// JSON for the edge's variable `ISSUERS`.
     pub(super) issuers: Option<&'a str>,
 }
 
-/// Writes `dev.env` and `dev.vars`. All values except JSON need no escaping for a shell or for wrangler.
+/// All values except JSON need no escaping for a shell or for wrangler.
 pub(super) fn write(
     config: &Config,
     running: &Running,

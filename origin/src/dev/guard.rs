@@ -17,13 +17,12 @@ use tokio::time::{Instant, sleep};
 use crate::process::{self, LastSignal};
 use crate::signal;
 
-/// How long the guarded processes may take to end after SIGTERM. After that, they get SIGKILL.
+/// After SIGTERM; then SIGKILL follows.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs `program` in its own process group until the program ends, standard input is closed, or a stop signal arrives;
-/// then ends every process of the group. Returns the program's status; `None` if the guard ended the program.
+/// Runs `program` in its own process group, and ends every process of the group. `None` if the guard ended the program.
 pub async fn guard(program: &Path, arguments: &[OsString]) -> io::Result<Option<ExitStatus>> {
     // Makes orphaned descendants children of this process, so that this process can wait for their end.
     set_child_subreaper(Some(getpid()))?;
@@ -47,7 +46,6 @@ async fn closed_input() {
     let (sender, closed) = oneshot::channel::<()>();
     std::thread::spawn(move || {
         let mut spare = [0_u8; 64];
-        // A read error counts as the end of standard input.
         while matches!(io::stdin().read(&mut spare), Ok(1..)) {}
         drop(sender);
     });
@@ -57,7 +55,6 @@ async fn closed_input() {
 
 async fn end(group: Pid, child: &mut Child) {
     let deadline = Instant::now() + END_LIMIT;
-    // An error means that the group has no process left, which the loop notices too.
     let _ = kill_process_group(group, Signal::TERM);
     loop {
         let _ = child.try_wait();

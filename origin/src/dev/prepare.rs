@@ -21,12 +21,10 @@ pub(super) struct Prepared {
     pub(super) database: DatabaseName,
     pub(super) full_key: String,
     pub(super) read_key: String,
-    /// The public signing keys, as a JWK set for the edge.
+    /// A JWK set for the edge.
     pub(super) jwks: String,
 }
 
-/// Prepares the system schema, and creates the default project, the demo database and the two keys if they are missing.
-/// Reuses the keys in `remembered` that are valid.
 pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result<Prepared, SystemError> {
     let corrupt = |what| move |_| AdminError::Corrupt(what);
     let project = ProjectName::parse(DEFAULT_PROJECT).map_err(corrupt("project name"))?;
@@ -48,10 +46,8 @@ pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result
     })
 }
 
-/// Returns the edge's variable `ISSUERS` with the issuers of all projects; `None` if there are no issuers, the edge can't
-/// use one of them, or it can't have them together, for example because there are too many. Without the variable, the
-/// edge forwards users' tokens unverified; with it, the edge refuses the tokens of issuers that are not listed. Logs each
-/// unusable issuer, or one warning if the whole list is refused.
+/// `None` if the edge can't use one of the issuers, or can't have them together. Without the variable, the edge
+/// forwards users' tokens unverified; with the variable, the edge refuses the tokens of issuers that are not listed.
 pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemError> {
     let rows = system.admin.issuers(None).await?;
     Ok(match for_edge(&rows).await {
@@ -68,9 +64,7 @@ pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemErr
     })
 }
 
-/// Creates and fills the demo database, then records it as a database of the project. Does nothing if the project owns
-/// the database and it exists. A database of this name that nobody owns is recorded unchanged, and keys may drop its
-/// tables but not the database.
+/// A database of this name that nobody owns is recorded unchanged, and keys may drop its tables but not the database.
 async fn demo(system: &System, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
     let owned = system.projects.databases(Some(project)).await?;
     if owned.iter().any(|owned| owned.name == *name && owned.presence == Presence::Present) {

@@ -8,15 +8,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Maximum wait for the answer to one request.
+/// For one request.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 const GOOD: &[u8] = b"HTTP/1.1 200";
 
-/// Requests `/healthz` repeatedly until the server answers with 200. Returns `false` if it has not done so within
-/// `limit`.
 pub(super) async fn answers_within(address: SocketAddr, limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     loop {

@@ -28,7 +28,6 @@ pub fn welcome(running: &Running) -> String {
     text
 }
 
-/// Returns five example shell commands, each preceded by its purpose.
 fn calls(running: &Running) -> [(&'static str, String); 5] {
     let base_url = running.edge_url.as_ref().unwrap_or(&running.origin_url);
     let database = &running.database;

@@ -12,14 +12,13 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Initial capacity of a line's buffer: enough for most lines.
+/// Enough for most lines.
 const LINE_BYTES: usize = 512;
 
 thread_local! {
     static LINE: RefCell<Line> = RefCell::new(Line::new());
 }
 
-/// Formats each event as a line of JSON and passes the line to a function.
 pub(super) struct JsonLines(pub(super) fn(&[u8]));
 
 impl<S: Subscriber> Layer<S> for JsonLines {
@@ -35,11 +34,11 @@ impl<S: Subscriber> Layer<S> for JsonLines {
 
 struct Line {
     out: Vec<u8>,
-    /// The text of a field whose value can only be formatted by `Debug` or `Display`.
+    /// For values that can only be formatted by `Debug` or `Display`.
     text: String,
-    /// The second since 1970 for which `prefix` was made; `None` before the first line.
+    /// The second since 1970 for which `prefix` was made.
     second: Option<u64>,
-    /// The beginning of all lines within one second, such as `{"timestamp":"2026-11-20T08:36:16.`
+    /// The same for all lines within one second, such as `{"timestamp":"2026-11-20T08:36:16.`
     prefix: String,
 }
 
@@ -77,7 +76,7 @@ impl Line {
         self.second = Some(second);
     }
 
-    /// Writes a field's name. Names come from the source code and need no escaping.
+    /// Names come from the source code and need no escaping.
     fn name(&mut self, field: &Field) {
         self.out.extend_from_slice(b",\"");
         self.out.extend_from_slice(field.name().as_bytes());

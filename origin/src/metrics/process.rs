@@ -8,7 +8,7 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 
-/// Registers the metrics of the process. Leaves out those that can't be read, as on a system without `/proc`.
+/// Leaves out metrics that can't be read, as on a system without `/proc`.
 pub(super) fn register(registry: &mut Registry) {
     if let Some(most) = getrlimit(Resource::Nofile).current {
         registry.register("process_max_fds", "Maximum open file descriptors", ConstGauge::new(most));
@@ -32,12 +32,12 @@ pub(super) fn register(registry: &mut Registry) {
     }
 }
 
-/// The fields of `/proc/self/stat` that metrics use (`man 5 proc`).
+/// See `man 5 proc`.
 struct Stat {
     user_ticks: u64,
     system_ticks: u64,
     threads: u64,
-    /// Clock ticks from the start of the machine to the start of the process.
+    /// Clock ticks from the start of the machine.
     started_ticks: u64,
     resident_pages: u64,
 }
@@ -59,8 +59,7 @@ impl Stat {
     }
 }
 
-/// Returns the time at which the machine started, in seconds since 1970, from the text of `/proc/stat`; `None` if the
-/// text has no valid line `btime`.
+/// Seconds since 1970.
 fn booted_at(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }

@@ -21,7 +21,7 @@ use crate::system::projects::Presence;
 
 const READ_BYTES: usize = 256 * 1024;
 
-/// Length of the beginning of a statement in which `sql_mode` is looked for: only SET changes it.
+/// `sql_mode` is looked for in the beginning of a statement only, because only SET changes it.
 const SET_MAX_BYTES: usize = 1024;
 
 #[derive(Debug, Args)]
@@ -42,9 +42,8 @@ pub(super) struct LoadArgs {
 #[serde(rename_all = "camelCase")]
 struct LoadedAnswer {
     statements: u64,
-    /// Number of objects whose definer was replaced by the project's account.
     redefined: u64,
-    /// Statements that were not run, with their lines.
+    /// With their lines.
     left_out: Vec<String>,
 }
 
@@ -122,9 +121,7 @@ async fn open(file: &Path) -> Result<(Box<dyn AsyncRead + Unpin>, Option<u64>), 
 struct Load<'a> {
     arguments: &'a LoadArgs,
     session: ScriptSession,
-    /// The databases that may be loaded into: the project's, or the one of `--database`.
     owned: Vec<DatabaseName>,
-    /// The name that the file last chose.
     named: Option<String>,
     script: Script,
     answer: LoadedAnswer,
@@ -208,7 +205,7 @@ impl Load<'_> {
         self.answer.left_out.push(text);
     }
 
-    /// Handles `USE name`: with `--database`, all that the file has for one database goes into that one.
+    /// With `--database`, all that the file has for one database goes into that one.
     async fn file_chooses(&mut self, line: usize, name: String) -> Result<(), CliError> {
         let other = self.named.as_ref().is_some_and(|before| *before != name);
         let target = match &self.arguments.database {

@@ -78,8 +78,6 @@ impl GetArgs {
         })
     }
 
-    /// Returns the path of the local file to write: `--output`, or the file `own_name` in the directory `--output`, or
-    /// `own_name` in the working directory.
     fn target(&self, own_name: &str) -> Result<PathBuf, CliError> {
         let target = match &self.output {
             None => PathBuf::from(own_name),
@@ -110,7 +108,6 @@ fn unwritable(path: &Path, error: &io::Error) -> CliError {
     CliError::Failed { message: format!("{} can't be written: {error}", path.display()), hint: None }
 }
 
-/// Copies an object's bytes to `to`, then checks their hash.
 async fn copy(
     context: &MediaContext<'_>,
     row: &MediaRow,
@@ -144,18 +141,18 @@ async fn copy(
     Ok(())
 }
 
-/// Returns a duplicate of standard output that bypasses the line buffer of `std::io::stdout`. Like any
-/// [`tokio::fs::File`] it buffers and writes in the background, so it must be flushed before it is dropped.
+/// Bypasses the line buffer of `std::io::stdout`. Must be flushed before it is dropped, since [`tokio::fs::File`]
+/// writes in the background.
 fn stdout() -> io::Result<tokio::fs::File> {
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(tokio::fs::File::from_std(stdout.into()))
 }
 
-/// The temporary path of an incomplete local file. Dropping this value removes the file.
+/// Dropping this value removes the file.
 struct Part(PathBuf);
 
 impl Part {
-    /// Chooses a temporary name in the directory of `target`, so that renaming stays within one file system.
+    /// In the directory of `target`, so that renaming stays within one file system.
     fn beside(target: &Path) -> Result<Self, CliError> {
         let number = getrandom::u64().map_err(|error| unwritable(target, &io::Error::other(error)))?;
         Ok(Self(target.with_file_name(format!(".selkie-{number:016x}.part"))))
@@ -176,8 +173,7 @@ impl Part {
         match renameat_with(CWD, &self.0, CWD, target, RenameFlags::NOREPLACE).map_err(io::Error::from) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(taken(target)),
-            // The file system can't rename without replacing, so the existence of the target is checked before
-            // renaming.
+            // The file system can't rename without replacing.
             Err(_) if target.symlink_metadata().is_ok() => Err(taken(target)),
             Err(_) => std::fs::rename(&self.0, target).map_err(|error| unwritable(target, &error)),
         }
@@ -186,17 +182,14 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // After `become_file` there is nothing to remove. An error is ignored, because `drop` can't return it.
         let _ = remove_file(&self.0);
     }
 }
 
-/// Maximum bytes of a thumbnail's name before its suffix. File systems allow 255 bytes in total.
+/// File systems allow 255 bytes in total, with the suffix.
 const STEM_MAX_BYTES: usize = 200;
 
-/// Returns the default name of the local file: the file's name, with `.thumbnail.FORMAT` in place of its extension for
-/// a thumbnail. A leading dot or hyphen becomes `_`, since a dot would hide the file and a hyphen would look like an
-/// option. Names in the library have no slash or control character.
+/// A leading dot would hide the file and a leading hyphen would look like an option, so either becomes `_`.
 fn local_name(row: &MediaRow, rendition: Rendition, object: &StoredObject) -> String {
     let name = plain(row.name.as_str());
     match rendition {

@@ -49,13 +49,12 @@ impl FileLine {
         }
     }
 
-    /// Returns the file's `folder/name`, in the form that the commands accept.
+    /// In the form that the commands accept.
     pub(super) fn path(&self) -> String {
         path(&self.folder, &self.name)
     }
 }
 
-/// Formats the files as a table.
 pub(super) fn format_table(lines: &[FileLine]) -> String {
     let mut table = Table::new(["id", "size", "type", "private", "created", "file"]);
     for line in lines {
@@ -71,7 +70,6 @@ pub(super) fn format_table(lines: &[FileLine]) -> String {
     table.to_string()
 }
 
-/// Returns the URL of a file's thumbnail; `None` if the file has none.
 pub(super) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
     let thumbnail = row.thumbnail.as_ref()?;
     Some(links.thumbnail(place(row), &thumbnail.sha256))

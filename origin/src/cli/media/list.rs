@@ -33,7 +33,7 @@ pub(super) struct ListArgs {
     page: u64,
 }
 
-/// Maximum page number. With it, the offset fits MariaDB's integers.
+/// With a larger page number, the offset would not fit MariaDB's integers.
 const PAGES_MAX: u64 = u32::MAX as u64;
 
 impl ListArgs {

@@ -46,18 +46,15 @@ pub(super) struct PutArgs {
     update: bool,
 }
 
-/// Returns clap's parser of a [`MediaKind`] argument.
 pub(super) fn kinds() -> impl TypedValueParser<Value = MediaKind> {
     PossibleValuesParser::new(MediaKind::ALL.map(MediaKind::as_str))
         .try_map(|word| MediaKind::parse(&word).ok_or("there is no such type"))
 }
 
-/// Parses a folder path in the media library; the error is clap's message.
 pub(super) fn folder(text: &str) -> Result<FolderPath, String> {
     FolderPath::parse(text).map_err(|problem| problem.message().to_owned())
 }
 
-/// Parses a file's name in the media library; a name with `/` is an error that mentions `--folder`.
 pub(super) fn name(text: &str) -> Result<MediaName, String> {
     MediaName::parse(text).map_err(|problem| match text.contains('/') {
         true => format!("{} Put the path into --folder.", problem.message()),
@@ -94,8 +91,7 @@ impl PutArgs {
         });
         let examined = async { Ok(intake.examine_all(&self.of.project, &UploadRights::ALL, files).await?) };
         let files = unless_stopped(&stop, examined).await?;
-        // `stop` does not cancel the publication: a partial one would stay in the store until the next sweep removes
-        // it.
+        // `stop` does not cancel the publication: a partial one would stay in the store until the next sweep.
         let rows = library
             .publish(Publication {
                 project: self.of.project.clone(),
@@ -118,7 +114,6 @@ impl PutArgs {
         }
     }
 
-    /// Returns the files and their names in the media library, without reading the files.
     fn named(&self, max: usize) -> Result<Vec<(MediaName, Source)>, CliError> {
         let usage = |message: String, hint: &str| CliError::Usage { message, hint: Some(hint.to_owned()) };
         if self.files.len() > max {
@@ -146,8 +141,7 @@ impl PutArgs {
         Ok(named)
     }
 
-    /// Fails if a name exists in the folder of the media library and `--update` is not given, before any file is read.
-    /// Publishing checks the names again.
+    /// Checked before any file is read. Publishing checks the names again.
     async fn check_names(&self, context: &MediaContext<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());
@@ -161,8 +155,6 @@ impl PutArgs {
     }
 }
 
-/// Returns the kind that a file's first bytes indicate; [`MediaKind::File`] if they indicate none, or an image format
-/// that is not accepted as an image.
 fn guess(head: &[u8]) -> MediaKind {
     match sniff(head) {
         // Some image formats are not accepted as images, and can only be uploaded as plain files.
@@ -172,7 +164,7 @@ fn guess(head: &[u8]) -> MediaKind {
     }
 }
 
-/// The staged files of one command. Dropping this value removes the files that were not published.
+/// Dropping this value removes the files that were not published.
 struct Arrivals<'a> {
     store: &'a Store,
     staged: Vec<(MediaName, Staged)>,
@@ -184,7 +176,6 @@ impl<'a> Arrivals<'a> {
         Self { store, staged: Vec::new(), paths: Vec::new() }
     }
 
-    /// Copies a local file or standard input into the staging directory of the store.
     async fn take(&mut self, name: MediaName, source: Source, stop: &CancellationToken) -> Result<(), CliError> {
         let progress = Progress::new(name.as_str(), source.size()?);
         let mut pieces = source.read()?;
@@ -203,8 +194,7 @@ impl<'a> Arrivals<'a> {
                 }
             }
         };
-        // Also finishes after an error, because the path of the staged file, which is needed to remove it, is only
-        // known then.
+        // After an error too, because only `finish` returns the path, which is needed to remove the file.
         let staged = staging.finish().await?;
         self.paths.push(staged.path().to_owned());
         outcome?;
@@ -216,8 +206,7 @@ impl<'a> Arrivals<'a> {
 impl Drop for Arrivals<'_> {
     fn drop(&mut self) {
         for path in &self.paths {
-            // A published file has been moved, so that there is nothing to remove. If the removal fails, the next sweep
-            // removes the file.
+            // A published file has been moved. If the removal fails, the next sweep removes the file.
             let _ = remove_file(path);
         }
     }

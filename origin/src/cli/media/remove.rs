@@ -56,7 +56,6 @@ impl RemoveArgs {
                 }
             }
         }
-        // The output also lists the files that were removed before a failure.
         context.context.output.answer(&removed, |removed| {
             let lines = removed.iter();
             lines.map(|file| format!("{} (id {}) is removed\n", file.path, file.id)).collect()

@@ -20,7 +20,6 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// Returns the source for a path argument; `-` is standard input.
     pub(super) fn of(path: &Path) -> Self {
         match path.as_os_str() == "-" {
             true => Self::Stdin,
@@ -28,7 +27,6 @@ impl Source {
         }
     }
 
-    /// Returns the last part of the file's path as its name in the media library.
     pub(super) fn name(&self) -> Result<MediaName, CliError> {
         let Self::File(path) = self else {
             return Err(CliError::Usage {
@@ -45,7 +43,7 @@ impl Source {
         MediaName::parse(name).map_err(|problem| CliError::failed(problem.message().to_owned(), hint))
     }
 
-    /// Returns the file's size in bytes; `None` if the size is unknown, as for standard input.
+    /// `None` for standard input.
     pub(super) fn size(&self) -> Result<Option<u64>, CliError> {
         let Self::File(path) = self else {
             return Ok(None);
@@ -60,7 +58,7 @@ impl Source {
         Ok(about.is_file().then_some(about.len()))
     }
 
-    /// Starts a thread that reads the source in pieces. [`Pieces::next`] returns its read errors.
+    /// [`Pieces::next`] returns the read errors.
     pub(super) fn read(self) -> Result<Pieces, CliError> {
         let (pieces, arriving) = mpsc::channel(PIECES_AHEAD);
         let source = self.clone();
@@ -72,7 +70,6 @@ impl Source {
                     Self::File(path) => File::open(path).and_then(|file| send(file, &pieces)),
                 };
                 if let Err(error) = outcome {
-                    // Fails only if the receiver was dropped, so that nobody needs the error.
                     let _ = pieces.blocking_send(Err(error));
                 }
             })
@@ -89,7 +86,6 @@ impl Source {
     }
 }
 
-/// Sends the bytes of `from` in pieces until the end, or until the receiver is dropped.
 fn send(mut from: impl Read, pieces: &mpsc::Sender<io::Result<Vec<u8>>>) -> io::Result<()> {
     loop {
         let mut piece = Vec::with_capacity(PIECE_BYTES);
@@ -106,7 +102,6 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Returns the next piece of the file; `None` at its end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, CliError> {
         let piece = self.arriving.recv().await.transpose();
         piece.map_err(|error| self.source.unreadable(&error))

@@ -27,17 +27,15 @@ pub(super) struct SweepArgs {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct SweptAnswer {
-    /// Whether the objects were deleted; `false` if they were only counted.
     deleted: bool,
-    /// Number of objects recorded as due for deletion.
+    /// Recorded as due for deletion.
     due: u64,
-    /// Number of staged files of incomplete uploads.
+    /// Of incomplete uploads.
     staged: u64,
-    /// Number of objects older than `--grace` that no database row refers to.
+    /// Older than `--grace`, and named by no database row.
     orphans: u64,
-    /// Number of all objects in the media store.
     objects: u64,
-    /// Number of files in the media store that Selkie did not write and never deletes.
+    /// Files that Selkie did not write and never deletes.
     strangers: u64,
 }
 

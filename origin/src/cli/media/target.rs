@@ -20,13 +20,12 @@ pub(super) enum Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// Parses digits as a file's id, other text as `folder/name`, or as a name in the root folder. A name of digits
-    /// needs a slash before it.
+    /// A name of digits needs a slash before it.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(id) = MediaId::parse(text) {
             return Ok(Self::Id(id));
         }
-        // `FolderPath` would silently drop a slash at the end of the folder, so empty parts are refused here.
+        // `FolderPath` would silently drop a slash at the end of the folder.
         if text.contains("//") {
             return Err(format!("The path {} has an empty part.", shown(text)));
         }
@@ -47,7 +46,6 @@ impl fmt::Display for Target {
 }
 
 impl MediaContext<'_> {
-    /// Returns the row of the file that `target` names.
     pub(super) async fn find(&self, project: &ProjectName, target: &Target) -> Result<MediaRow, CliError> {
         let found = match target {
             Target::Id(id) => {

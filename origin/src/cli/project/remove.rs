@@ -115,7 +115,6 @@ async fn count(library: &Library, project: &ProjectName) -> Result<u64, CliError
     Ok(count.unwrap_or_default())
 }
 
-/// Deletes all media files of a project and returns their number.
 async fn delete_all(library: &Library, project: &ProjectName) -> Result<u64, CliError> {
     let mut deleted = 0;
     loop {
