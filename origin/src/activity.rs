@@ -1,6 +1,6 @@
-//! Keeps the last requests of each project, and counts and durations of its requests in the last five minutes, in the
-//! memory of this origin. They are for people who manage a project but see neither the log nor the metrics. Contains no
-//! values of records, and of keys only their ids.
+//! Keeps the last requests of each project, and counts and durations of the last five minutes, in this origin's memory.
+//! They are for people who manage a project but see neither the log nor the metrics. Contains no values of records, and
+//! of keys only their ids.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,14 +10,13 @@ use quick_cache::sync::Cache;
 use serde::Serialize;
 use uuid::Uuid;
 
-/// Maximum number of requests that are kept for a project.
+/// Of a project.
 pub const REQUESTS_KEPT_COUNT: usize = 200;
 
-/// Maximum number of projects whose requests are kept. A project takes about 50 kB. If there are more, a project that
-/// had requests rarely or long ago is dropped.
+/// A project takes about 50 kB. If there are more, a project that had requests rarely or long ago is dropped.
 pub const PROJECTS_KEPT_COUNT: usize = 512;
 
-/// Length of the period that one [`Figure`] covers. All kept periods together cover five minutes.
+/// Of one [`Figure`]. All kept periods together cover five minutes.
 pub const PERIOD_SECONDS: u64 = 5;
 const PERIODS_KEPT_COUNT: usize = 60;
 
@@ -42,36 +41,33 @@ pub struct LastRequest {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
-    /// When the response ended, in milliseconds since 1970.
+    /// The end of the response, in milliseconds since 1970.
     pub at: u64,
     pub method: &'static str,
-    /// The pattern of the route, such as `/api/v1/crud/{db}/{table}`, instead of the path.
+    /// A pattern such as `/api/v1/crud/{db}/{table}`.
     pub route: &'static str,
     pub status: u16,
-    /// The error code; `None` if the response is no error.
     pub code: Option<&'static str>,
-    /// The id of the caller's API key or link to the console; for a caller with a user token, the id of the user
-    /// ([`shared::key::subject_id`]). `None` if the caller was not identified.
+    /// The API key or link to the console; for a user token, the user ([`shared::key::subject_id`]).
     pub key: Option<Uuid>,
     pub rows: u64,
     pub bytes: u64,
-    /// Whether the response was truncated, by an error or because the client disconnected.
+    /// By an error or because the client disconnected.
     pub cut: bool,
     pub db_micros: u64,
     pub total_micros: u64,
 }
 
-/// Figures of all requests that ended in one period: sums, and the duration of the slowest request. Durations
-/// (`…_micros`) are in microseconds.
+/// All requests that ended in one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figure {
     /// The start of the period, in seconds since 1970.
     pub at: u64,
     pub requests: u64,
-    /// Requests with a status of 400 to 499.
+    /// Status 400 to 499.
     pub refused: u64,
-    /// Requests with a status of 500 or more.
+    /// Status 500 or more.
     pub failed: u64,
     pub total_micros: u64,
     pub slowest_micros: u64,
@@ -95,13 +91,12 @@ impl Activity {
         }
     }
 
-    /// Returns the last requests of a project, at most [`REQUESTS_KEPT_COUNT`], the newest first.
+    /// The newest first.
     pub fn requests(&self, project: &str) -> Vec<LastRequest> {
         self.read(project, |known| known.requests.iter().rev().cloned().collect())
     }
 
-    /// Returns the figures of the periods that began in the last five minutes before `now` (the time since 1970), the
-    /// oldest first, including the current period. Periods without requests are left out.
+    /// The oldest first, including the current period. `now` is the time since 1970.
     pub fn figures(&self, project: &str, now: Duration) -> Vec<Figure> {
         let oldest = now.as_secs().saturating_sub(PERIOD_SECONDS * PERIODS_KEPT_COUNT as u64);
         self.read(project, |known| known.figures.iter().filter(|figure| figure.at >= oldest).copied().collect())

@@ -13,14 +13,12 @@ const DEFAULT_PORT: u16 = 3306;
 
 #[derive(Debug, Clone)]
 pub struct DatabaseAddress {
-    /// The first or only host of the URL, or its socket.
     pub endpoint: Endpoint,
-    /// The further hosts of the URL, in its order; empty if the URL has one host.
+    /// In the URL's order; empty if the URL has one host.
     pub others: Vec<Endpoint>,
-    /// Name of the admin account, which probes the hosts. On servers other than replicas, it also creates the accounts
-    /// and databases of projects.
+    /// Probes the hosts. On servers other than replicas, also creates the accounts and databases of projects.
     pub admin_user: String,
-    /// Password of `admin_user`; may be empty.
+    /// May be empty.
     pub admin_password: SecretString,
 }
 
@@ -28,7 +26,7 @@ pub struct DatabaseAddress {
 pub enum Endpoint {
     Socket(PathBuf),
     Tcp {
-        /// Host name or IP address; an IPv6 address has no brackets.
+        /// An IPv6 address has no brackets.
         host: String,
         port: u16,
         tls: Tls,
@@ -49,11 +47,9 @@ impl fmt::Display for Endpoint {
 pub enum Tls {
     Off,
     Required {
-        /// PEM file of the certificate authorities to trust, instead of the built-in ones; `None`
-        /// to trust the built-in ones.
+        /// PEM file of the certificate authorities to trust, instead of the built-in ones.
         ca_file: Option<PathBuf>,
         verify: Verify,
-        /// Client certificate with which Selkie identifies itself; `None` if the URL names none.
         client: Option<ClientCertificate>,
     },
 }
@@ -64,11 +60,10 @@ pub struct ClientCertificate {
     pub key: PathBuf,
 }
 
-/// The value of `ssl_ca` that stands for the trust store of the machine.
+/// In `ssl_ca`: the trust store of the machine.
 const SYSTEM: &str = "system";
 
-/// Paths of the trust store as one PEM file, on Debian and Alpine, Fedora, openSUSE, and BSD and
-/// macOS.
+/// One PEM file, on Debian and Alpine, Fedora, openSUSE, and BSD and macOS.
 const SYSTEM_STORES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -79,18 +74,15 @@ const SYSTEM_STORES: [&str; 4] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
     Identity,
-    /// Checks the certificate's issuer, but not its host name.
+    /// Not the host name.
     Issuer,
-    /// Accepts any certificate: the connection is encrypted, but may be to a server other than the intended one.
+    /// The connection is encrypted, but may be to a server other than the intended one.
     Nothing,
 }
 
 impl DatabaseAddress {
-    /// Parses `mysql://user:password@host:port` (or `mariadb://`) with percent-encoded user and password. Several hosts
-    /// are separated by commas, each with or without a port: `mysql://user:password@a,b:3307`. Supports the parameters
-    /// `socket=/path`, `require_ssl=true`, `verify_identity=false`, `verify_ca=false`, `ssl_ca=/path.pem` (or
-    /// `system`), `ssl_cert=/path.pem` and `ssl_key=/path.pem`. Ignores a path (`/database`), since the administrator
-    /// has no default database.
+    /// Several hosts are separated by commas: `mysql://user:password@a,b:3307`. Ignores a path (`/database`), since the
+    /// administrator has no default database.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let Some(hosts) = host_list(text).filter(|hosts| text[hosts.clone()].contains(',')) else {
@@ -120,7 +112,6 @@ impl DatabaseAddress {
         std::iter::once(&self.endpoint).chain(&self.others)
     }
 
-    /// Parses a URL with one host or a socket.
     fn parse_one(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let url = Url::parse(text).map_err(|_| form())?;
@@ -137,8 +128,6 @@ impl DatabaseAddress {
     }
 }
 
-/// Returns the byte range of the host, or of the list of hosts, in a URL; `None` if the text has no
-/// `://`.
 fn host_list(text: &str) -> Option<Range<usize>> {
     let start = text.find("://")? + 3;
     let end = text[start..].find(['/', '?', '#']).map_or(text.len(), |at| start + at);

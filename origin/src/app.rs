@@ -41,13 +41,11 @@ pub use stream_slots::StreamSlots;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The interval at which expired idempotency receipts (responses stored under an `Idempotency-Key`) are deleted.
+/// Receipts are responses stored under an `Idempotency-Key`.
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Maximum bytes of JSON bodies in memory at the same time: sixteen bodies of the default maximum size. The first bytes
-/// of each body (`FREE_BYTES` in `http::body`) are not counted. [`body_memory`] raises the limit if two bodies of the
-/// configured maximum size would exceed it. A body takes up to four times its size, because parsing and binding copy
-/// it.
+/// Sixteen bodies of the default maximum size; see [`body_memory`]. The first bytes of each body (`FREE_BYTES` in
+/// `http::body`) are not counted. A body takes up to four times its size, because parsing and binding copy it.
 pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -58,30 +56,28 @@ pub struct App {
     pub schema_cache: Arc<SchemaCache>,
     pub pages: PageTokens,
     pub metrics: Metrics,
-    /// `None` if no traces are sent.
     pub tracer: Option<Tracer>,
-    /// Base of the URLs in responses; if `None`, it is taken from each request's headers.
+    /// `None` to take the base from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
     pub signer: Signer,
     pub edge_secret: EdgeSecret,
     pub rates: Rates,
     pub bounds: Bounds,
-    /// Limits the bytes of JSON bodies in memory; see [`body_memory`].
+    /// Bytes of JSON bodies; see [`body_memory`].
     pub bodies: Shares,
     pub streams: StreamSlots,
     pub library: Library,
     pub intake: Intake,
     pub resumable: ResumableUploads,
-    /// The health check of the media store, whose result is cached for a second.
     pub stored: Watch,
-    /// Limits the number of API descriptions (`openapi.json`, `types.ts`) that are built or sent at the same time.
+    /// API descriptions (`openapi.json`, `types.ts`) that are built or sent at the same time.
     pub descriptions: Shares,
-    /// Limits the number of concurrent requests that read or change keys and roles, because they share the few pooled
-    /// connections of [`Admin`] with the key look-ups of all requests.
+    /// Requests that read or change keys and roles share the few pooled connections of [`Admin`] with the key look-ups
+    /// of all requests.
     pub managers: Shares,
     pub activity: Activity,
-    /// Limits the number of uploads that are received or validated at the same time.
+    /// Uploads that are received or validated at the same time.
     pub uploads: Shares,
     admin: Admin,
     probes: Probes,
@@ -90,8 +86,8 @@ pub struct App {
     database: Option<watch::Receiver<Health>>,
 }
 
-/// What `/readyz` and `/metrics` ask MariaDB, which anybody may call: each answer is used for a second, and they have a
-/// connection of their own, so that they neither wait for requests of projects nor delay them.
+/// Anybody may call `/readyz` and `/metrics`: each answer is used for a second, and the probes have a connection of
+/// their own, so that they neither wait for requests of projects nor delay them.
 #[derive(Debug)]
 struct Probes {
     admin: Admin,
@@ -99,24 +95,22 @@ struct Probes {
     prepared_xa: Recent<Option<usize>>,
 }
 
-/// Limits that apply to each request separately. All are configured, except `packet_max_bytes`.
+/// For each request separately.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub body_max_bytes: usize,
-    /// Maximum wait for the next bytes of a request's body.
+    /// For the next bytes of a request's body.
     pub body_timeout: Duration,
-    /// Maximum wait for a client to read the next bytes of a response.
+    /// For a client to read the next bytes of a response.
     pub write_timeout: Duration,
     pub batch_max_rows: usize,
-    /// Maximum number of records that one read returns; `None` for no limit.
     pub read_max_rows: Option<u64>,
     pub upload: UploadLimits,
-    /// MariaDB's `max_allowed_packet` in bytes, read at the start.
+    /// MariaDB's `max_allowed_packet`, read at the start.
     pub packet_max_bytes: usize,
 }
 
 impl App {
-    /// Builds the shared state from the configuration and a prepared [`System`].
     pub async fn open(
         config: &Config,
         system: &System,
@@ -187,8 +181,6 @@ impl App {
         })
     }
 
-    /// Reads from MariaDB the project's databases that no full key of the project may drop with `DROP DATABASE`. Fails
-    /// if MariaDB fails.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         self.projects.undroppable(project).await
     }
@@ -197,8 +189,6 @@ impl App {
         Roles::new(self.admin.clone(), self.projects.clone())
     }
 
-    /// Starts the background tasks, which run until `stop` is cancelled: refreshing keys, closing idle connections and
-    /// deleting expired data.
     pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {
         tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
         tasks.spawn(sweep_receipts(Arc::clone(self), stop.clone()));
@@ -219,8 +209,7 @@ impl App {
         });
     }
 
-    /// Reads the metrics that are not counted in `metrics`: the state of pools, caches and queues,
-    /// and the number of prepared XA transactions, which takes a query to MariaDB.
+    /// Takes a query to MariaDB, for the number of prepared XA transactions.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = async {
             let found = self.probes.admin.prepared_xa().await;
@@ -254,7 +243,7 @@ impl App {
         self.hosts.gauge()
     }
 
-    /// Returns whether MariaDB answers a query, now or within the last second. False while this process restarts a private MariaDB (see `embedded`).
+    /// The answer is used for a second. False while this process restarts a private MariaDB (see `embedded`).
     pub async fn is_ready(&self) -> bool {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
         let answers = async { self.probes.admin.key_changes().await.is_ok() };
@@ -262,8 +251,7 @@ impl App {
     }
 }
 
-/// Maximum number of API descriptions that are built or sent at the same time. A description of 1,000 tables takes
-/// about 15 MB.
+/// A description of 1,000 tables takes about 15 MB.
 const DESCRIPTIONS_MAX_COUNT: u64 = 8;
 const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
 
@@ -271,8 +259,7 @@ pub fn descriptions() -> Shares {
     Shares::new(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
 }
 
-/// Maximum number of requests that read or change keys and roles at once: one less than the number of connections in
-/// the pool of [`Admin`], so that one is left for looking up keys.
+/// One less than the number of connections in the pool of [`Admin`], so that one is left for looking up keys.
 const MANAGERS_MAX_COUNT: u64 = 2;
 const MANAGERS_PER_PROJECT_MAX_COUNT: u64 = 1;
 
@@ -280,15 +267,13 @@ pub fn managers() -> Shares {
     Shares::new(MANAGERS_MAX_COUNT, MANAGERS_PER_PROJECT_MAX_COUNT)
 }
 
-/// Returns the limit of the bytes of JSON bodies in memory: [`BODIES_MAX_BYTES`] or twice the
-/// maximum size of a body, whichever is more. A project may use half of it.
+/// At least two bodies of the maximum size. A project may use half of the limit.
 pub fn body_memory(body_max_bytes: usize) -> Shares {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
     Shares::new(whole, whole / 2)
 }
 
-/// Deletes expired idempotency receipts at the interval [`RECEIPTS_SWEEP_INTERVAL`], until `stop` is cancelled. Several
-/// origins may run this at the same time.
+/// Several origins may run this at the same time.
 async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(RECEIPTS_SWEEP_INTERVAL);
     loop {

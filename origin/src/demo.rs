@@ -1,5 +1,5 @@
-//! The SQL statements of the demo database, a small magazine with authors, posts, tags and comments. The statements are
-//! the same in each run. This module doesn't run them.
+//! The SQL statements of the demo database, a small magazine with authors, posts, tags and comments: the same in each
+//! run, and not run here.
 
 mod material;
 mod schema;
@@ -8,16 +8,14 @@ use std::fmt::Write as _;
 
 use material::{Dice, Scene, Topic};
 
-/// The maximum number of rows in an INSERT. It keeps the text at about 150 kB, far below `max_allowed_packet` (16 MB by
-/// default).
+/// Keeps the text of an INSERT at about 150 kB, far below `max_allowed_packet` (16 MB by default).
 const ROWS_PER_INSERT: usize = 200;
 const POSTS: usize = 1_200;
 const COMMENTS: usize = 3_000;
-/// Number of days on which posts are dated: days 1 to 28 of each month from 2023 to 2025.
+/// Days 1 to 28 of each month from 2023 to 2025.
 const DAYS: usize = 36 * 28;
 
-/// Returns the statements that create and fill the demo's tables, to be run in order with an empty database as default
-/// schema. They contain no semicolon and no backslash, so that they mean the same in every `sql_mode` and client.
+/// Without semicolons and backslashes, so that the statements mean the same in every `sql_mode` and client.
 pub fn statements() -> impl Iterator<Item = String> {
     let mut dice = Dice::new();
     let topics = material::topics();
@@ -62,8 +60,7 @@ fn author_rows(people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     people.iter().enumerate().map(row).collect()
 }
 
-/// Returns the rows of `posts` and `post_tags`, and for each post its scene and the number of its day since 1 January
-/// 2023 (see [`moment`]).
+/// For each post also its scene and the number of its day since 1 January 2023 (see [`moment`]).
 fn post_rows(
     topics: &[Topic],
     tags: &[&str],
@@ -140,7 +137,7 @@ fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut
     (1..=COMMENTS).map(row).collect()
 }
 
-/// Returns a random time, as `DATETIME` text, `day` days after 1 January 2023 in a calendar of months with 28 days.
+/// `day` counts from 1 January 2023 in a calendar of months with 28 days.
 fn moment(day: usize, dice: &mut Dice) -> String {
     let (year, month, day) = (2023 + day / 336, day / 28 % 12 + 1, day % 28 + 1);
     format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}", 6 + dice.below(16), dice.below(60), dice.below(60))
@@ -169,7 +166,7 @@ impl Row {
         self.raw(&number.to_string())
     }
 
-    /// Appends a quoted literal. The demo's text contains no backslash (a test checks it), so only quotes are escaped.
+    /// The demo's text contains no backslash (a test checks it), so only quotes are escaped.
     fn text(self, text: &str) -> Self {
         let mut literal = String::with_capacity(text.len() + 2);
         let _ = write!(literal, "'{}'", text.replace('\'', "''"));

@@ -5,20 +5,19 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Creates a directory and its parents with mode 0700; leaves an existing directory unchanged.
+/// With mode 0700; leaves an existing directory unchanged.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Creates a file of mode 0600 with this text and syncs it to disk. Fails if the file exists.
+/// Syncs the file. Fails if the file exists.
 pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
-/// Writes this text to a file of mode 0600, which is created if it doesn't exist, and syncs it to disk; leaves a file
-/// that is not empty unchanged. If several processes do this at the same time, one text is written.
+/// Leaves a file that is not empty unchanged. If several processes do this at the same time, one text is written.
 pub(crate) fn fill_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     // Another process has the lock only while it writes and syncs a short text.
@@ -30,25 +29,24 @@ pub(crate) fn fill_private(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Replaces a file atomically by a new file of mode 0600: a reader sees the old text or the new text, never a mixture.
+/// A reader sees the old text or the new text, never a mixture.
 pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     let mut staged = path.as_os_str().to_owned();
     staged.push(format!(".{:016x}", getrandom::u64().map_err(io::Error::other)?));
     let staged = Path::new(&staged);
     let outcome = create_private(staged, text).and_then(|()| std::fs::rename(staged, path));
     if outcome.is_err() {
-        // An error of the removal is ignored, so that the caller gets the first error.
         let _ = std::fs::remove_file(staged);
     }
     outcome
 }
 
-/// Removes a file; succeeds if it doesn't exist.
+/// Succeeds if the file doesn't exist.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     absent_is_fine(std::fs::remove_file(path))
 }
 
-/// Removes a directory and its content; succeeds if it doesn't exist.
+/// Succeeds if the directory doesn't exist.
 pub(crate) fn remove_directory(path: &Path) -> io::Result<()> {
     absent_is_fine(std::fs::remove_dir_all(path))
 }

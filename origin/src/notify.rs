@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// Reports that the process is ready to serve requests. If the manager has a watchdog
-/// (`WatchdogSec=`), also starts a task that reports at a third of the watchdog's time that the
-/// process is alive, which shows that the runtime still runs tasks and timers. The task runs until
-/// the process ends, since a shutdown may take longer than the watchdog's time.
+/// With a watchdog (`WatchdogSec=`), a task reports at a third of the watchdog's time, which shows that the runtime
+/// still runs tasks and timers. The task runs until the process ends, since a shutdown may take longer than the
+/// watchdog's time.
 pub fn ready() {
     send(&NotifyState::Ready);
     if let Some(time) = sd_notify::watchdog_enabled().filter(|time| !time.is_zero()) {

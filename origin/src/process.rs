@@ -14,8 +14,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Environment variables that are removed from a child's environment: secret settings, and the socket of the service
-/// manager, because MariaDB would report its own state to it.
+/// Secret settings, and the socket of the service manager, because MariaDB would report its own state to it.
 const WITHHELD_VARIABLES: [&str; 11] = [
     "SELKIE_SECRET",
     "SELKIE_DATABASE_URL",
@@ -30,12 +29,10 @@ const WITHHELD_VARIABLES: [&str; 11] = [
     "NOTIFY_SOCKET",
 ];
 
-/// Directories that are searched after `PATH`, because `PATH` often lacks the `sbin` directories.
+/// Searched after `PATH`, which often lacks the `sbin` directories.
 const PROGRAM_DIRECTORIES: [&str; 6] =
     ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin"];
 
-/// Returns the path of the first program of `names` that is found in `PATH` or [`PROGRAM_DIRECTORIES`]; `None` if none
-/// is.
 pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -47,19 +44,17 @@ pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
     names.iter().flat_map(|name| directories.iter().map(move |directory| directory.join(name))).find(runs)
 }
 
-/// The signal that the kernel sends to a child when this process ends without having stopped the child.
+/// The kernel sends this signal to a child when this process ends without having stopped the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastSignal {
-    /// SIGTERM, for a program that cleans up before it ends.
+    /// For a program that cleans up before it ends.
     Term,
-    /// SIGKILL, for a program that may ignore SIGTERM.
+    /// For a program that may ignore SIGTERM.
     Kill,
 }
 
-/// Returns a command whose process gets the signal `last` when this process ends (without `setpriv`, a child outlives
-/// this process if this process is killed), and is killed when its [`Child`] is dropped. The child has a process group
-/// of its own, so that Ctrl-C reaches only this process, which then stops its children in order. Start the command with
-/// [`spawn`].
+/// The child gets the signal `last` when this process ends. Its own process group lets Ctrl-C reach only this process,
+/// which then stops its children in order. Start the command with [`spawn`].
 pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
     let signal = match last {
         LastSignal::Term => "TERM",
@@ -79,7 +74,6 @@ pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
     command
 }
 
-/// Removes [`WITHHELD_VARIABLES`] from the environment that a child gets.
 pub(crate) fn withhold_secrets(command: &mut std::process::Command) {
     for variable in WITHHELD_VARIABLES {
         command.env_remove(variable);
@@ -88,7 +82,7 @@ pub(crate) fn withhold_secrets(command: &mut std::process::Command) {
 
 type Order = (Command, Handle, oneshot::Sender<io::Result<Child>>);
 
-/// Spawns `command` from the permanent thread, which ends only with this process.
+/// The permanent thread ends only with this process.
 pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: OnceLock<Sender<Order>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
@@ -96,8 +90,6 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
         std::thread::spawn(move || {
             for (mut command, runtime, answer) in queue {
                 let _inside = runtime.enter();
-                // If the caller has been cancelled, nobody receives the child, which is then dropped and thereby
-                // killed.
                 let _ = answer.send(command.spawn());
             }
         });
@@ -109,21 +101,19 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     child.await.map_err(|_| gone())?
 }
 
-/// Sends SIGTERM to a child and waits for its end; sends SIGKILL if it hasn't ended within `limit`.
+/// Sends SIGKILL after `limit`.
 pub(crate) async fn stop(child: &mut Child, limit: Duration) {
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let Some(pid) = pid else {
         return; // It has ended and been waited for.
     };
-    // An error is ignored: if the child has ended, `wait` below returns at once.
     let _ = kill_process(pid, Signal::TERM);
     if tokio::time::timeout(limit, child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
 }
 
-/// Returns whether process `pid` runs and has the argument `argument`. The argument tells the expected process from
-/// another one that has got the same id later.
+/// The argument tells the expected process from another one that has got the same id later.
 pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_encoded_bytes()))

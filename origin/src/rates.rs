@@ -10,31 +10,29 @@ use shared::limits::RATED_KEYS_MAX_COUNT;
 use shared::rate::{Allowance, RateLimit};
 use uuid::Uuid;
 
-/// The time for which limits with different periods are compared: the limit that allows fewer requests per day is
-/// stricter.
+/// The limit that allows fewer requests per day is stricter.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The maximum number of limits for which the requests of one caller are counted. A user has several if its tokens have
-/// roles with different limits.
+/// A user has several limits if its tokens have roles with different limits.
 const LIMITS_PER_CALLER: usize = 8;
 
-/// The counts of callers, at most [`RATED_KEYS_MAX_COUNT`]. A caller whose counts were evicted begins anew.
+/// At most [`RATED_KEYS_MAX_COUNT`] callers. A caller whose counts were evicted begins anew.
 #[derive(Debug)]
 pub struct Rates {
-    /// The configured limit of each caller; `None` if there is none.
+    /// Of each caller.
     limit: Option<RateLimit>,
     callers: Cache<Uuid, Arc<Mutex<Buckets>>>,
 }
 
-/// The requests of one caller, as a bucket for each limit under which the caller sent some. Each request counts in all
-/// of them, so that a caller whose role or limit changes keeps what it has used.
+/// One bucket for each limit under which the caller sent requests. Each request counts in all buckets, so that a caller
+/// whose role or limit changes keeps what it has used.
 #[derive(Debug, Default)]
 struct Buckets(Vec<Bucket>);
 
 #[derive(Debug)]
 struct Bucket {
     limit: RateLimit,
-    /// When the bucket is full again, if no further request is counted.
+    /// If no further request is counted.
     full_at: Instant,
 }
 
@@ -43,8 +41,7 @@ impl Rates {
         Self { limit, callers: Cache::new(RATED_KEYS_MAX_COUNT) }
     }
 
-    /// Takes a token from a caller's bucket, and returns the remaining allowance; `None` if no rate limit applies.
-    /// `of_role` is the limit of the caller's role. Of this limit and the configured one, the stricter applies.
+    /// The stricter of the configured limit and `of_role`, that of the caller's role, applies.
     pub fn count(&self, caller: Uuid, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
         let limits = self.limit.into_iter().chain(of_role);
         let Some(limit) =
@@ -65,7 +62,6 @@ impl Buckets {
         let at = self.0.iter().position(|bucket| bucket.limit == limit).unwrap_or_else(|| self.add(limit, now));
         let full_at = self.0[at].with_one_less(now);
         if let Some(wait) = full_at.checked_duration_since(now + self.0[at].size()) {
-            // A wait of 0 is none.
             if !wait.is_zero() {
                 return Err(limit.exceeded(wait));
             }
@@ -76,8 +72,8 @@ impl Buckets {
         Ok(limit.left(limit.requests() - self.0[at].used(now), full_at - now))
     }
 
-    /// Adds a bucket for a limit, from which the requests are taken that the caller has sent under other limits. Drops
-    /// the bucket that is full first if there are too many, but not the one from which the most requests were taken.
+    /// Requests that the caller has sent under other limits count in the new bucket. Too many buckets drop the one that
+    /// is full first, but not the one from which the most requests were taken.
     fn add(&mut self, limit: RateLimit, now: Instant) -> usize {
         let most = self.0.iter().map(|bucket| bucket.used(now)).max().unwrap_or(0);
         if self.0.len() >= LIMITS_PER_CALLER

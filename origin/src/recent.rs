@@ -16,7 +16,6 @@ impl<T> Default for Recent<T> {
 }
 
 impl<T: Clone> Recent<T> {
-    /// Returns the last result if it is younger than a second, or else that of `read`.
     pub async fn get(&self, read: impl Future<Output = T>) -> T {
         let mut last = self.0.lock().await;
         if let Some((at, value)) = last.as_ref()

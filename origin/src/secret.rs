@@ -1,5 +1,5 @@
-//! The installation's secret. The passwords, signing keys and other secrets that Selkie makes are derived from it, so
-//! that none of them must be stored. Knows the form of labels, but not what the derived values are used for.
+//! The installation's secret. All other secrets of Selkie are derived from it, so that none of them must be stored.
+//! Knows the form of labels, but not what the derived values are used for.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -14,15 +14,14 @@ use sha2::Sha256;
 
 use crate::files::{create_private, private_directory};
 
-/// Minimum length of the installation's secret, which is the length of the derived keys.
+/// The length of the derived keys.
 const SECRET_MIN_BYTES: usize = 32;
 
-/// Maximum length of the encoded secret. A longer text means that the path or the setting is wrong.
+/// A longer text means that the path or the setting is wrong.
 const SECRET_TEXT_MAX_BYTES: usize = 4_096;
 
 const FILE_NAME: &str = "secret";
 
-/// The installation's secret. Its `Debug` doesn't print it.
 #[derive(Debug)]
 pub struct InstallationSecret(SecretBox<[u8]>);
 
@@ -31,14 +30,13 @@ pub enum SecretError {
     #[error("the installation secret {path} can't be {deed}: {source}", path = path.display())]
     File {
         path: PathBuf,
-        /// The operation that failed: `read` or `written`.
+        /// `read` or `written`.
         deed: &'static str,
         source: io::Error,
     },
-    /// The file of the installation's secret contains no valid secret.
     #[error("the installation secret {path} must hold {expected}", path = path.display())]
     BadFile { path: PathBuf, expected: String },
-    /// The value of the setting `secret`, or the secret in the manifest of a backup, is no valid secret.
+    /// The setting `secret`, or the secret in the manifest of a backup.
     #[error("the installation secret must be {expected}")]
     BadText { expected: String },
     #[error("the system gave no random bytes: {0}")]
@@ -46,8 +44,8 @@ pub enum SecretError {
 }
 
 impl InstallationSecret {
-    /// Decodes `text` (the setting `secret`) or, if `text` is `None`, the file at [`InstallationSecret::path`]. Returns
-    /// `None` if both are missing. Changes the file's mode to 0600 if other users have any permission on it.
+    /// Decodes `text` (the setting `secret`) or else the file at [`InstallationSecret::path`]. Changes the file's mode
+    /// to 0600 if other users have any permission on it.
     pub fn load(text: Option<&SecretString>, data_dir: &Path) -> Result<Option<Self>, SecretError> {
         if let Some(text) = text {
             let bytes = decode(text.expose_secret());
@@ -60,9 +58,7 @@ impl InstallationSecret {
         }
     }
 
-    /// Loads the secret as [`InstallationSecret::load`] does. If there is none, writes a random secret to
-    /// [`InstallationSecret::path`] (mode 0600; a missing directory is created with mode 0700). Processes that do this
-    /// at the same time get the same secret.
+    /// Processes that create a secret at the same time get the same secret.
     pub fn load_or_create(text: Option<&SecretString>, data_dir: &Path) -> Result<Self, SecretError> {
         if let Some(secret) = Self::load(text, data_dir)? {
             return Ok(secret);
@@ -72,7 +68,6 @@ impl InstallationSecret {
         read(&path)
     }
 
-    /// Makes a random secret that is not stored.
     pub fn temporary() -> Result<Self, SecretError> {
         random().map(|bytes| Self::new(bytes.to_vec()))
     }
@@ -85,7 +80,7 @@ impl InstallationSecret {
         Self(SecretBox::new(bytes.into_boxed_slice()))
     }
 
-    /// Returns the secret as hex, for a backup that contains it.
+    /// For a backup.
     pub fn to_hex(&self) -> SecretString {
         self.0.expose_secret().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
     }
@@ -97,15 +92,14 @@ impl InstallationSecret {
         written.map_err(|source| SecretError::File { path, deed: "written", source })
     }
 
-    /// Derives 32 bytes: HMAC-SHA256 of `label` under the secret. Different labels give independent bytes. Labels have
-    /// the form `kind:name`, such as `account:admin`.
+    /// HMAC-SHA256 of `label` under the secret. Labels have the form `kind:name`, such as `account:admin`.
     pub fn derive(&self, label: &str) -> [u8; 32] {
         let mut mac = self.keyed();
         mac.update(label.as_bytes());
         mac.finalize().into_bytes().into()
     }
 
-    /// Derives a password of 47 URL-safe characters from `label`, as [`InstallationSecret::derive`] derives bytes.
+    /// 47 URL-safe characters.
     pub fn derive_password(&self, label: &str) -> SecretString {
         // Some servers require characters of each class in a password. Base64 may lack a class, but the suffix has all
         // classes.
@@ -119,7 +113,7 @@ impl InstallationSecret {
     }
 }
 
-/// Checks the setting `secret`. The error says what form the value must have, without repeating the value.
+/// The error doesn't repeat the value.
 pub(crate) fn check_text(text: &str) -> Result<SecretString, String> {
     decode(text).map(|_| SecretString::from(text.to_owned()))
 }
@@ -156,8 +150,7 @@ fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
         .map_err(|expected| SecretError::BadFile { path: path.to_owned(), expected })
 }
 
-/// Writes a new secret under a temporary name, and hard-links the file to `path`: readers see a complete secret or
-/// none, and if several processes write, the first one wins.
+/// Readers see a complete secret or none, and if several processes write, the first one wins.
 fn create(path: &Path) -> Result<(), SecretError> {
     let bytes = random()?;
     let spare_name = getrandom::u64().map_err(SecretError::Randomness)?;

@@ -28,7 +28,6 @@ pub enum ServeError {
     Keys(#[from] KeyError),
     #[error("the media store can't be opened: {0}")]
     Store(#[from] StoreError),
-    /// The threads that decode images could not be started.
     #[error("no threads could be started to decode images: {0}")]
     Threads(#[source] std::io::Error),
     #[error(transparent)]
@@ -37,9 +36,7 @@ pub enum ServeError {
     Server(#[source] std::io::Error),
 }
 
-/// Serves on `listener` until `stop` is cancelled, then lets running requests end within
-/// `shutdown_grace`. The system must be prepared. With `tls`, the origin accepts only TLS.
-/// `database` is the health of the private MariaDB, or `None` if this process runs none.
+/// `system` must be prepared. `database` is the health of the private MariaDB, if this process runs one.
 pub async fn run(
     config: &Config,
     system: &System,
@@ -71,8 +68,7 @@ pub async fn run(
     if let Some(sender) = sender {
         tasks.spawn(sender.run(stop.clone()));
     }
-    // The origin is ready: `listener` queues connections already, and `App::open` has read the keys
-    // from MariaDB.
+    // `listener` queues connections already, and `App::open` has read the keys from MariaDB.
     notify::ready();
     let served = http::server::serve(listener, tls, app, config, &stop).await;
     stop.cancel();

@@ -1,7 +1,5 @@
-//! A limit of slots or bytes for the whole process, with a maximum share for each project. Does not know what is
-//! limited, or who uses it.
-//!
-//! A limit may also have a share for each caller within a project: see [`Shares::with_callers`].
+//! A limit of slots or bytes for the whole process, with a maximum share for each project and perhaps for each caller
+//! within a project. Does not know what is limited, or who uses it.
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
@@ -10,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// A limit for the whole process, with a share for each project. Clones share the counts.
+/// Clones share the counts.
 #[derive(Clone, Debug)]
 pub struct Shares {
     inner: Arc<Inner>,
@@ -28,26 +26,25 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Taken {
     whole: u64,
-    /// The amount in use by each project. Projects that neither use anything nor wait have no entry.
+    /// Projects that neither use anything nor wait have no entry.
     by_project: HashMap<ProjectName, OfProject>,
     queue: VecDeque<Waiter>,
-    /// The number of waiters that were served or came; it grows with each.
+    /// Grows with each waiter that came or was served.
     serial: u64,
 }
 
 #[derive(Debug, Default)]
 struct OfProject {
     held: Held,
-    /// The callers that use something or wait. Empty if callers are not distinguished.
+    /// Callers that use something or wait; empty if callers are not distinguished.
     by_caller: HashMap<Uuid, Held>,
 }
 
-/// The amount in use by a project or a caller.
 #[derive(Clone, Copy, Debug, Default)]
 struct Held {
     amount: u64,
     waiting: u32,
-    /// The serial number of the last waiter that was served; 0 if none was.
+    /// Of the last waiter that was served; 0 if none was.
     served: u64,
 }
 
@@ -80,9 +77,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// Returns the problem for the caller: 429 `rate_limited` if the project would exceed its share, 503 `overloaded`
-    /// if all projects together would exceed the whole limit. `what` is the plural noun of the counted things, such as
-    /// "uploads".
+    /// `what` is the plural noun of the counted things, such as "uploads".
     pub fn into_problem(self, what: &str) -> Problem {
         match self {
             Self::Whole { limit } => Problem::new(
@@ -100,20 +95,19 @@ impl Refused {
     }
 }
 
-/// Returns what a project may use beyond a share by callers that use little: half as much again.
+/// For callers that use little: half of the share.
 pub fn beyond(share: u64) -> u64 {
     (share / 2).max(1)
 }
 
 impl Shares {
-    /// Creates a limit of `whole` for all projects together and `share` for each project.
+    /// `whole` is for all projects together, `share` for each project.
     pub fn new(whole: u64, share: u64) -> Self {
         Self::with(whole, share, 0)
     }
 
-    /// Creates a limit like [`Shares::new`], with a share for each caller within a project. One caller may use the whole
-    /// share of its project, but its project may then use [`beyond`] it: each other caller as much as is left when it has
-    /// taken it. So no caller alone can keep others of its project out, and an idle project leaves its share to one.
+    /// One caller may use the whole share of its project, but its project may then use [`beyond`] it. So no caller
+    /// alone can keep others of its project out, and an idle project leaves its share to one.
     pub fn with_callers(whole: u64, share: u64) -> Self {
         Self::with(whole, share, beyond(share))
     }
@@ -134,25 +128,22 @@ impl Shares {
         self.inner.taken().queue.len()
     }
 
-    /// Takes `amount` for a project, without waiting for other amounts to be given back.
+    /// Doesn't wait for other amounts to be given back.
     pub fn try_take(&self, project: &ProjectName, amount: u64) -> Result<Guard, Refused> {
         self.try_take_as(project, Uuid::nil(), amount)
     }
 
-    /// Takes `amount` as [`Shares::try_take`] does, for a caller of the project.
     pub fn try_take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Result<Guard, Refused> {
         self.inner.add(&mut self.inner.taken(), project, caller, amount)?;
         Ok(self.guard(project, caller, amount))
     }
 
-    /// Waits until both limits allow `amount`, then takes it for the project. Callers need a timeout, because an amount
-    /// above one of the limits is never granted.
+    /// Callers need a timeout, because an amount above one of the limits is never granted.
     pub async fn take(&self, project: &ProjectName, amount: u64) -> Guard {
         self.take_as(project, Uuid::nil(), amount).await
     }
 
-    /// Waits as [`Shares::take`] does, for a caller of the project. Of those that wait and whom the limits allow their
-    /// amount, projects take turns, and within a project the caller is served first that uses least.
+    /// Projects take turns, and within a project the caller that uses least is served first.
     pub async fn take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Guard {
         let (place, granted) = {
             let mut taken = self.inner.taken();
@@ -207,7 +198,7 @@ impl Drop for Place<'_> {
 }
 
 impl Taken {
-    /// Changes the counts of a project and, if there is one, of its caller. Forgets those that use nothing.
+    /// Forgets projects and callers that use nothing.
     fn change(&mut self, project: &ProjectName, caller: Option<Uuid>, change: impl Fn(&mut Held)) {
         if !self.by_project.contains_key(project) {
             self.by_project.insert(project.clone(), OfProject::default());
@@ -316,7 +307,7 @@ impl Inner {
         }
     }
 
-    /// Locks the counts. They are consistent even if a thread panicked with the lock, so poisoning is ignored.
+    /// The counts are consistent even if a thread panicked with the lock.
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,13 +7,13 @@ use rustix::process::getppid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The interval of checks whether the parent process has ended.
+/// For the end of the parent process.
 const PARENT_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Exit code that shells use for a program ended by SIGINT.
+/// Shells use this code for a program ended by SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Returns a token that the first stop signal cancels. The second stop signal ends the process at once.
+/// The second stop signal ends the process at once.
 pub fn stop_token() -> io::Result<CancellationToken> {
     let token = CancellationToken::new();
     let mut signals = Signals {
@@ -51,8 +51,8 @@ impl Signals {
     }
 }
 
-/// Cancels `token` when the parent process ends. Polls the parent's id, because the kernel's parent-death signal is
-/// already sent when the *thread* ends that started this process.
+/// Polls the parent's id, because the kernel's parent-death signal is already sent when the *thread* ends that started
+/// this process.
 pub fn stop_with_parent(token: &CancellationToken) {
     let token = token.clone();
     let parent = getppid();

@@ -22,13 +22,12 @@ use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, Keys};
 use crate::system::projects::{ProjectError, Projects};
 
-/// Retries of a migration or preparation that conflicts with that of another process at the same time. Each step of a
-/// migration or preparation is idempotent.
+/// For conflicts with other processes that migrate or prepare at the same time. Each step is idempotent.
 const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 #[derive(Clone, Debug)]
 pub struct System {
-    /// The MariaDB hosts of `database_url`, of which one serves; without `database_url`, the private MariaDB.
+    /// Without `database_url`, the private MariaDB.
     pub hosts: Hosts,
     pub admin: Admin,
     pub projects: Projects,
@@ -52,14 +51,12 @@ pub enum SystemError {
     Project(#[from] ProjectError),
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// MariaDB has no schema `selkie`, so it contains no installation.
     #[error("MariaDB at {0} holds no installation: it has no schema `selkie`")]
     NoSchema(Endpoint),
 }
 
 impl SystemError {
-    /// Returns whether the operation conflicted with the same operation of another process, so that a retry may
-    /// succeed.
+    /// The same operation of another process conflicted, so a retry may succeed.
     fn is_contended(&self) -> bool {
         match self {
             Self::Admin(error)
@@ -69,7 +66,6 @@ impl SystemError {
         }
     }
 
-    /// Returns how to fix the error; `None` if unknown.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),
@@ -85,7 +81,7 @@ impl SystemError {
 }
 
 impl System {
-    /// Builds the clients of the system schema, projects and keys, without contacting MariaDB.
+    /// Doesn't contact MariaDB.
     pub fn new(address: &DatabaseAddress, secret: Arc<InstallationSecret>, config: &Config) -> Self {
         let hosts = Hosts::new(address, Purpose::Serving);
         let admin = Admin::new(&hosts, &secret, config.connect_timeout);
@@ -97,8 +93,6 @@ impl System {
         Self { hosts, admin, projects, keys, pages, signer, edge_secret }
     }
 
-    /// Migrates the system schema of an existing installation to this program's version, and creates the default
-    /// project if missing.
     pub async fn migrate(&self) -> Result<(), SystemError> {
         if self.admin.schema_version().await?.is_none() {
             return Err(SystemError::NoSchema(self.hosts.address().endpoint.clone()));
@@ -111,9 +105,8 @@ impl System {
         RETRIES.run(SystemError::is_contended, migrate).await
     }
 
-    /// Creates the system schema or migrates it to this program's version, and creates the default project and the
-    /// first signing key if they are missing. Doesn't correct the accounts of existing projects, and doesn't check
-    /// accounts from the configuration: they may have rights on databases that are only given to the project later.
+    /// Doesn't check accounts from the configuration: they may have rights on databases that are only given to the
+    /// project later.
     pub async fn init(&self) -> Result<Initialised, SystemError> {
         let before = self.admin.schema_version().await;
         let init = async || {
@@ -129,9 +122,7 @@ impl System {
         })
     }
 
-    /// Creates the system schema or migrates it to this program's version, creates the default project and the first
-    /// signing key if missing, and corrects the accounts of all projects, or checks them if they come from the
-    /// configuration. Safe if several origins start at once, even on nodes of a cluster, which share no lock.
+    /// Safe if several origins start at once, even on nodes of a cluster, which share no lock.
     pub async fn prepare(&self) -> Result<(), SystemError> {
         let prepare = async || {
             self.admin.migrate().await?;

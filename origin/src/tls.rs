@@ -21,24 +21,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::TlsFiles;
 
-/// Maximum number of TLS handshakes at the same time. The API key is not known before the
-/// handshake, so there is no limit per project.
+/// The API key is not known before the handshake, so there is no limit per project.
 pub(crate) const HANDSHAKES_MAX_COUNT: usize = 1_024;
 
-/// Maximum time from accepting a connection to the end of its handshake.
+/// From accepting a connection to the end of its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Interval at which the files are checked for changes. Unlike notifications of the file system,
-/// polling also notices replaced symbolic links and changes of mounted files.
+/// Unlike notifications of the file system, polling also notices replaced symbolic links and changes of mounted files.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The first byte that a TLS client sends: the type of a handshake record.
+/// The first byte that a TLS client sends.
 const HANDSHAKE_RECORD: u8 = 22;
 
 const H2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// The reason why a certificate and its key can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     #[error("{setting}: {path} can't be read: {source}", path = path.display())]
@@ -54,8 +51,7 @@ pub enum TlsError {
     Setup(#[source] rustls::Error),
 }
 
-/// The certificate in use, and the limit of concurrent handshakes. While [`Tls::watch`] runs, the certificate is
-/// replaced when its files change to a valid pair. Clones share both.
+/// Clones share the certificate and the limit of concurrent handshakes.
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
@@ -83,8 +79,7 @@ struct Bytes {
 pub enum Handshake {
     Done(Box<TlsStream<TcpStream>>),
     NotTls(TcpStream),
-    /// The handshake failed or took too long, or too many handshakes are running. The connection is
-    /// closed.
+    /// Also if too many handshakes are running. The connection is closed.
     Failed,
 }
 
@@ -107,8 +102,7 @@ impl Tls {
         })
     }
 
-    /// Does the handshake of a new connection, for at most 10 seconds. If the first byte is not TLS, returns the stream
-    /// unread as [`Handshake::NotTls`].
+    /// If the first byte is not TLS, returns the stream unread as [`Handshake::NotTls`].
     pub async fn accept(&self, stream: TcpStream) -> Handshake {
         let Ok(_permit) = self.handshakes.try_acquire() else {
             tracing::warn!(
@@ -135,9 +129,8 @@ impl Tls {
         tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or(Handshake::Failed)
     }
 
-    /// Checks every second until `stop` is cancelled whether the files have changed, even before this call but after
-    /// [`Tls::open`], and uses a new certificate and key for later handshakes. Open connections are not affected. If
-    /// the new pair can't be used, logs the error and keeps the old pair.
+    /// Uses a changed certificate and key for later handshakes. If the new pair can't be used, logs the error and keeps
+    /// the old pair.
     pub async fn watch(self, stop: CancellationToken) {
         let mut used = Some(Bytes::clone(&self.opened));
         let mut seen = used.clone();
@@ -148,8 +141,8 @@ impl Tls {
                 _ = tick.tick() => {}
             }
             let found = Bytes::read(&self.files);
-            // The two files can't be replaced in one step, so a change is used only when two checks
-            // in a row found the same contents.
+            // The two files can't be replaced in one step, so a change is used only when two checks in a row found the
+            // same contents.
             let is_settled = found.as_ref().ok() == seen.as_ref();
             seen = found.as_ref().ok().cloned();
             if !is_settled || seen == used {
@@ -169,7 +162,6 @@ impl Tls {
     }
 }
 
-/// Returns whether the handshake negotiated HTTP/2.
 pub fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(H2)
 }

@@ -18,32 +18,27 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of ended requests in the queue, each with up to [`STEPS_MAX_COUNT`] steps: about
-/// 10 MB.
-///
-/// [`STEPS_MAX_COUNT`]: crate::database::run::STEPS_MAX_COUNT
+/// Each request has up to [`STEPS_MAX_COUNT`](crate::database::run::STEPS_MAX_COUNT) steps: about 10 MB.
 pub const QUEUE_MAX_COUNT: usize = 2_048;
 
-/// Maximum number of requests whose spans are sent in one batch.
 const BATCH_MAX_COUNT: usize = 512;
 
-/// Time for which ended requests are collected into a batch before it is sent.
+/// Ended requests are collected for this time before a batch is sent.
 const COLLECT_TIME: Duration = Duration::from_millis(500);
 
-/// Maximum time for sending a batch. If the collector has not accepted the batch by then, its spans are dropped.
+/// If the collector has not accepted a batch by then, its spans are dropped.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum time for sending the last batch when the process ends.
+/// For the last batch when the process ends.
 const LAST_SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Minimum time between two log lines about a collector that fails.
+/// Between two log lines about a collector that fails.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Decides which requests without a `traceparent` are recorded, and queues ended requests.
 #[derive(Debug)]
 pub struct Tracer {
     queue: mpsc::Sender<EndedRequest>,
-    /// The share of requests without a `traceparent` that are recorded, scaled to 0–`u64::MAX`.
+    /// Of requests without a `traceparent`, scaled to 0–`u64::MAX`.
     share: u64,
     counts: Arc<SpanCounts>,
 }
@@ -62,7 +57,7 @@ pub struct SpanCounts {
     dropped: AtomicU64,
 }
 
-/// An ended request, with its recorded steps. Contains no values of records, no API key and no SQL.
+/// Contains no values of records, no API key and no SQL.
 #[derive(Debug)]
 pub struct EndedRequest {
     pub span: TraceSpan,
@@ -82,16 +77,15 @@ pub struct Sender {
     exporter: SpanExporter,
     endpoint: String,
     counts: Arc<SpanCounts>,
-    /// A keyed hash that makes the ids of the steps' spans from the id of the request's span.
+    /// Makes the ids of the steps' spans from the id of the request's span.
     ids: RandomState,
     warned_at: Option<Instant>,
 }
 
 impl Tracer {
-    /// Creates a tracer, and its sender, which must be run in a task.
+    /// The sender must be run in a task.
     pub fn open(config: &OtlpConfig) -> Result<(Self, Sender), TracerError> {
-        // The client needs a process-wide crypto provider. An error only means that the process has
-        // installed one before.
+        // The client needs a process-wide crypto provider. An error means that the process has installed one before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
         let client = client?;
@@ -113,13 +107,12 @@ impl Tracer {
         Ok((tracer, Sender { queue, exporter, endpoint, counts, ids: RandomState::new(), warned_at: None }))
     }
 
-    /// Returns whether to record a request without a `traceparent`. `random` must be a new, uniformly distributed
-    /// random number for each request.
+    /// `random` must be a new, uniformly distributed random number for each request.
     pub fn picks(&self, random: u64) -> bool {
         random <= self.share && self.share > 0
     }
 
-    /// Queues an ended request. If the queue is full or the sender has ended, counts the request's spans as dropped.
+    /// A full queue counts the request's spans as dropped.
     pub fn record(&self, request: EndedRequest) {
         if let Err(refused) = self.queue.try_send(request) {
             self.counts.dropped.fetch_add(spans_of(&refused.into_inner()), Ordering::Relaxed);
@@ -136,8 +129,8 @@ fn spans_of(request: &EndedRequest) -> u64 {
 }
 
 impl Sender {
-    /// Sends batches of spans until the [`Tracer`] is dropped or `stop` is cancelled. After `stop`, a batch in flight
-    /// gets 2 seconds and, if it was sent by then, one last batch is sent; further queued requests are lost.
+    /// After `stop`, a batch in flight gets 2 seconds and, if it was sent by then, one last batch is sent; further
+    /// queued requests are lost.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH_MAX_COUNT);
         loop {

@@ -5,10 +5,9 @@ use crate::shares::Shares;
 use shared::key::Access;
 use std::time::Duration;
 
-/// Limits of streamed responses. A stream occupies a MariaDB connection for as long as its client reads. So the streams
-/// that run under a project's full account, and separately those under its read account, may use at most half of
-/// `pool_size` in each project, and half as much again for callers with few of them, and half of `pool_total` in all
-/// projects together (but always at least one).
+/// A stream occupies a MariaDB connection for as long as its client reads, so the streams of each account of a project
+/// may use at most half of `pool_size` (and half as much again for callers with few streams), and half of `pool_total`
+/// in all projects.
 #[derive(Debug)]
 pub struct StreamSlots {
     full: Shares,
@@ -24,13 +23,12 @@ impl StreamSlots {
         Self { full: shares(), read: shares(), second_connections: shares(), timeout }
     }
 
-    /// Returns the limits of streams under read accounts; streams under full accounts have limits of the same size.
+    /// Of streams under read accounts; streams under full accounts have limits of the same size.
     pub fn shares(&self) -> &Shares {
         &self.read
     }
 
-    /// Returns the limits of reads that use a second connection, for the records that are related to those being
-    /// streamed.
+    /// For the records that are related to those being streamed.
     pub(crate) fn second_connections(&self) -> &Shares {
         &self.second_connections
     }

@@ -80,7 +80,7 @@ impl Topic {
         Scene { subject: dice.pick(&self.subjects), place: dice.pick(&self.places), season: dice.pick(&SEASONS) }
     }
 
-    /// Returns a random title, of at most 200 characters, about `scene`.
+    /// At most 200 characters.
     pub(super) fn title(&self, scene: &Scene, dice: &mut Dice) -> String {
         let pattern = dice.pick(&self.titles);
         scene.fill(pattern, dice)
@@ -116,19 +116,19 @@ impl Dice {
         Self(20_231_120)
     }
 
-    /// Returns a pseudo-random number below `n`; 0 if `n` is 0.
+    /// 0 if `n` is 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // The low bits of the generator have short periods, so the high bits are used.
         usize::try_from(self.0 >> 33).unwrap_or(0) % n.max(1)
     }
 
-    /// Returns a pseudo-random item of `list`, which must not be empty.
+    /// `list` must not be empty.
     pub(super) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 
-    /// Returns `count` pseudo-randomly chosen items in the order of `list`; all items if there are fewer.
+    /// In the order of `list`; all items if there are fewer than `count`.
     pub(super) fn some_of<T: Copy>(&mut self, list: &[T], count: usize) -> Vec<T> {
         let mut left = count.min(list.len());
         let mut chosen = Vec::with_capacity(left);

@@ -1,7 +1,6 @@
-//! The demo's tables. Their columns and keys are of many kinds: foreign keys that cascade, restrict and set null, a
-//! composite key, a unique key, ENUM, full-text indexes, JSON, DECIMAL, DATE and DATETIME.
+//! The demo's tables, with columns and keys of many kinds.
 
-/// `CREATE TABLE` statements of the demo's tables, each after the tables that its foreign keys reference.
+/// Each after the tables that its foreign keys reference.
 pub(super) const TABLES: [&str; 5] = [AUTHORS, TAGS, POSTS, POST_TAGS, COMMENTS];
 
 const AUTHORS: &str = "CREATE TABLE authors (

@@ -9,10 +9,9 @@ use subtle::ConstantTimeEq as _;
 
 use crate::secret::InstallationSecret;
 
-/// Label from which [`InstallationSecret`] derives the edge's secret.
 const LABEL: &str = "edge:secret";
 
-/// The secret by which the edge proves its identity to the origin. Its `Debug` doesn't print it.
+/// `Debug` doesn't print the secret.
 #[derive(Clone)]
 pub struct EdgeSecret(SecretString);
 
@@ -23,7 +22,6 @@ impl fmt::Debug for EdgeSecret {
 }
 
 impl EdgeSecret {
-    /// Derives the edge's secret from the installation's secret.
     pub fn new(secret: &InstallationSecret) -> Self {
         Self::of(secret.derive(LABEL))
     }
@@ -36,7 +34,7 @@ impl EdgeSecret {
         self.0.expose_secret()
     }
 
-    /// Returns whether `text` is the secret. The comparison takes the same time for all texts of the secret's length.
+    /// The comparison takes the same time for all texts of the secret's length.
     pub fn is(&self, text: &[u8]) -> bool {
         self.text().as_bytes().ct_eq(text).into()
     }

@@ -14,25 +14,23 @@ use crate::database::hosts::{Hosts, Purpose as HostPurpose};
 use crate::embedded::{Embedded, EmbeddedError, Health, Role};
 use crate::secret::{InstallationSecret, SecretError};
 
-/// An installation's secret and MariaDB. Call [`Installation::close`] in the end, so that a private MariaDB stops
-/// cleanly.
+/// Call [`Installation::close`] in the end, so that a private MariaDB stops cleanly.
 #[derive(Debug)]
 pub struct Installation {
-    /// The secret from which Selkie derives its other secrets.
+    /// Selkie derives its other secrets from this one.
     pub secret: Arc<InstallationSecret>,
     pub database: DatabaseAddress,
     embedded: Option<Embedded>,
 }
 
-/// Why the installation is opened, which decides whether a missing secret or private MariaDB is created.
+/// Decides whether a missing secret or private MariaDB is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To run `selkie serve` or `selkie dev`: creates a missing secret and private MariaDB.
+    /// `selkie serve` or `selkie dev`: creates a missing secret and private MariaDB.
     Serve,
-    /// To run `selkie init` or `selkie restore`: creates a missing secret and private MariaDB.
+    /// `selkie init` or `selkie restore`: creates a missing secret and private MariaDB.
     Init,
-    /// To run any command other than `serve`, `dev`, `init` and `restore`: a missing secret or private MariaDB is an
-    /// error.
+    /// Any other command: a missing secret or private MariaDB is an error.
     Command,
 }
 
@@ -40,7 +38,6 @@ pub enum Purpose {
 pub enum InstallationError {
     #[error(transparent)]
     Secret(#[from] SecretError),
-    /// The private MariaDB can't be started or reached.
     #[error(transparent)]
     Embedded(#[from] EmbeddedError),
     #[error(transparent)]
@@ -53,7 +50,7 @@ pub enum InstallationError {
     )]
     Missing {
         file: Option<PathBuf>,
-        /// The data directory, which contains no private MariaDB.
+        /// Contains no private MariaDB.
         data_dir: PathBuf,
     },
     #[error(
@@ -61,21 +58,20 @@ pub enum InstallationError {
         path.display()
     )]
     NoSecret { path: PathBuf },
-    /// MariaDB holds an installation already, so that no new secret may be created, but the secret was not found.
+    /// No new secret may be created for an installation that exists.
     #[error(
         "{database} holds an installation already, but its secret was not found: SELKIE_SECRET is not \
          set, and there is no file {}",
         path.display()
     )]
     SecretLost {
-        /// The MariaDB that holds the installation, as text.
+        /// Names the MariaDB that holds the installation.
         database: String,
         path: PathBuf,
     },
 }
 
 impl InstallationError {
-    /// Returns how to fix the error; `None` if unknown.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Secret(_) => None,
@@ -99,7 +95,7 @@ impl InstallationError {
         }
     }
 
-    /// Returns whether the installation or its secret was not found, which wrong settings usually cause.
+    /// Wrong settings are the usual cause.
     pub fn is_misconfiguration(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::NoSecret { .. } | Self::SecretLost { .. })
     }
@@ -113,9 +109,8 @@ fn in_file(file: Option<&PathBuf>) -> String {
 }
 
 impl Installation {
-    /// Loads the secret, and starts the private MariaDB (or uses the running one) unless another MariaDB is configured.
-    /// Creates a missing secret or private MariaDB unless `purpose` is [`Purpose::Command`]. Doesn't contact a
-    /// configured MariaDB, except to check before creating a secret that it holds no installation.
+    /// Doesn't contact a configured MariaDB, except to check before creating a secret that MariaDB holds no
+    /// installation.
     pub async fn open(config: &Config, purpose: Purpose) -> Result<Self, InstallationError> {
         let is_private = config.database_url.is_none();
         if purpose == Purpose::Command && is_private && !Embedded::exists(&config.data_dir) {
@@ -137,18 +132,16 @@ impl Installation {
         Ok(Self { secret, database: embedded.address().clone(), embedded: Some(embedded) })
     }
 
-    /// Returns the health of the private MariaDB; `None` if this process runs none.
+    /// `None` if this process runs no private MariaDB.
     pub fn database_health(&self) -> Option<watch::Receiver<Health>> {
         self.embedded.as_ref().and_then(Embedded::health)
     }
 
-    /// Returns whether another process, such as a running origin, runs the private MariaDB that
-    /// this process uses.
+    /// Whether another process, such as a running origin, runs the private MariaDB.
     pub fn is_in_use(&self) -> bool {
         self.embedded.as_ref().is_some_and(|embedded| embedded.health().is_none())
     }
 
-    /// Stops the private MariaDB if this process runs it.
     pub async fn close(self) {
         if let Some(embedded) = self.embedded {
             embedded.stop().await;
@@ -168,7 +161,7 @@ async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSec
     Ok(InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir)?)
 }
 
-/// Describes the MariaDB if it holds an installation; `None` if it holds none or the admin account may not see one.
+/// `None` also if the admin account may not see an installation.
 async fn existing(config: &Config) -> Result<Option<String>, InstallationError> {
     let Some(address) = &config.database_url else {
         let data_dir = config.data_dir.display();

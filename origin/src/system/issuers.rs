@@ -24,7 +24,6 @@ pub enum IssuerError {
     Unknown(ProjectName, String),
     #[error("{0} is wrong: {1}")]
     Url(&'static str, UrlFault),
-    /// An argument is empty or too long, or has characters that are not allowed.
     #[error("{0} must have 1 to {ISSUER_MAX_BYTES} {1}")]
     Text(&'static str, &'static str),
     #[error("no token would have a role")]
@@ -47,7 +46,6 @@ pub enum IssuerError {
     Edge(#[from] EdgeIssuersFault),
 }
 
-/// The reason why the edge can't verify the tokens of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeysFault {
     #[error("its keys can't be fetched from here: {0}")]
@@ -59,7 +57,6 @@ pub enum KeysFault {
 }
 
 impl IssuerError {
-    /// Returns how to fix the error; `None` if unknown.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),
@@ -89,8 +86,8 @@ impl Issuers {
         Self { admin, projects }
     }
 
-    /// Stores an issuer; replaces the project's issuer with the same URL. Returns the keys of the given JWK set that
-    /// can't verify tokens; a JWK set under a URL is not fetched.
+    /// Replaces the project's issuer with the same URL. Returns the keys of the given JWK set that can't verify tokens;
+    /// a JWK set under a URL is not fetched.
     pub async fn set(&self, new: IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
         let unusable = check(&new)?;
         self.projects.require(&new.project).await?;
@@ -116,7 +113,6 @@ impl Issuers {
         Ok(unusable)
     }
 
-    /// Returns the issuers of project `of`, or of all projects if it is `None`.
     pub async fn list(&self, of: Option<&ProjectName>) -> Result<Vec<IssuerRow>, IssuerError> {
         if let Some(project) = of {
             self.projects.require(project).await?;
@@ -124,7 +120,7 @@ impl Issuers {
         Ok(self.admin.issuers(of).await?)
     }
 
-    /// Removes an issuer. Origins refuse its tokens within about a second.
+    /// Origins refuse the issuer's tokens within about a second.
     pub async fn remove(&self, project: &ProjectName, issuer: &str) -> Result<(), IssuerError> {
         let rows = self.list(Some(project)).await?;
         if !rows.iter().any(|row| row.issuer == issuer) {
@@ -134,8 +130,7 @@ impl Issuers {
     }
 }
 
-/// Returns the issuers and their keys for the edge's variable `ISSUERS`, and the issuers that must be left out with the
-/// reason. Fetches the keys of issuers that publish them under a URL.
+/// For the edge's variable `ISSUERS`. Also returns the issuers that must be left out, with the reason.
 pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRow, KeysFault)>), IssuerError> {
     let (mut issuers, mut left_out) = (Vec::new(), Vec::new());
     for row in rows {
@@ -149,7 +144,6 @@ pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRo
     Ok((EdgeIssuers::new(issuers)?, left_out))
 }
 
-/// Returns the keys that can verify an issuer's tokens. Fetches the keys if the issuer publishes them under a URL.
 async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
     let (keys, _) = match &row.keys {
         IssuerKeys::Url(url) => fetch_from(url).await?,
@@ -158,7 +152,7 @@ async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
     if keys.is_empty() { Err(KeysFault::NoKey) } else { Ok(keys) }
 }
 
-/// Fetches the JWK set under a URL, and returns how many of its keys can verify tokens, which may be none.
+/// The number of keys that can verify tokens.
 pub async fn try_url(url: &str) -> Result<usize, FetchFault> {
     Ok(fetch_from(url).await?.0.len())
 }
@@ -168,8 +162,7 @@ async fn fetch_from(url: &str) -> Result<(VerificationKeys, Vec<UnusableKey>), F
     fetch(&url).await
 }
 
-/// Checks the settings of an issuer, without I/O. Returns the keys of a given JWK set that can't verify tokens; an
-/// error if no key can, or if one is private or symmetric.
+/// Does no I/O. An error if no key of a given JWK set can verify tokens, or if one is private or symmetric.
 fn check(new: &IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
     parse_url(&new.issuer).map_err(|fault| IssuerError::Url("the issuer's URL", fault))?;
     if new.issuer.len() > ISSUER_MAX_BYTES || !new.issuer.bytes().all(|byte| byte.is_ascii_graphic()) {

@@ -24,38 +24,36 @@ use crate::query::role::{self, Role};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Projects;
 
-/// The maximum number of valid signing keys: the newest signs and verifies, the one before it only verifies.
+/// The newest signing key signs and verifies, the one before it only verifies.
 const LIVE_SIGNING_KEYS: usize = 2;
 
-/// The maximum number of characters of a key's name, which is the width of its column.
+/// The width of the column.
 const NAME_MAX_CHARS: usize = 100;
 
-/// The maximum lifetime of a key. A longer one is probably a mistake in the unit.
+/// A longer lifetime is probably a mistake in the unit.
 const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// The time within which a link to the console must be used.
+/// For the use of a link to the console.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(60);
 
-/// The lifetime of the key that the console gets in exchange for a link: long enough for a working
-/// day. The browser forgets the key when its tab is closed.
+/// Long enough for a working day. The browser forgets the console's key when its tab is closed.
 const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 const SESSION_NAME: &str = "console";
 
-/// MariaDB's error number `ER_DUP_ENTRY`.
+/// `ER_DUP_ENTRY`
 const DUPLICATE_KEY: u16 = 1062;
 
-/// A newly issued key with its token. MariaDB does not store the token.
+/// MariaDB does not store the token.
 #[derive(Clone)]
 pub struct IssuedKey {
     pub id: Uuid,
     pub token: String,
-    /// Expiry in seconds since 1970; `None` if the key never expires.
+    /// Seconds since 1970; `None` if the key never expires.
     pub expires_at: Option<u64>,
     pub missing_claims: Vec<String>,
 }
 
 impl IssuedKey {
-    /// Returns a warning about claims that the key lacks; `None` if it has all.
     pub fn warning(&self) -> Option<String> {
         let names = self.missing_claims.join(", ");
         (!names.is_empty()).then(|| {
@@ -66,7 +64,7 @@ impl IssuedKey {
     }
 }
 
-/// The id of a key to issue, and of its creator; see [`NewKey`].
+/// See [`NewKey`].
 struct Wanted {
     id: Uuid,
     created_by: Option<Uuid>,
@@ -91,7 +89,6 @@ impl Keys {
         Self { admin, secret, projects }
     }
 
-    /// Creates the first signing key if there is none.
     pub async fn prepare(&self) -> Result<(), KeyError> {
         if self.live_signing_keys().await?.is_empty() {
             let lock = self.admin.lock().await?;
@@ -103,7 +100,6 @@ impl Keys {
         Ok(())
     }
 
-    /// Issues a key that is valid for `lifetime`, or forever if it is `None`.
     pub async fn issue(
         &self,
         project: &ProjectName,
@@ -115,8 +111,7 @@ impl Keys {
         self.issue_as(wanted, project, grant.into(), name, lifetime).await
     }
 
-    /// Issues a key of the creator's project like [`Keys::issue`], at the request of its creator. The new key must not
-    /// outlive its creator, so that access for a limited time stays limited.
+    /// The new key must not outlive its creator, so that access for a limited time stays limited.
     pub async fn issue_for(
         &self,
         creator: &Caller,
@@ -134,8 +129,7 @@ impl Keys {
         }
     }
 
-    /// Returns a token for a link to the console. The token can be exchanged for a full key of the project, once and
-    /// within [`LINK_LIFETIME`].
+    /// The token can be exchanged for a full key, once and within [`LINK_LIFETIME`].
     pub async fn link(&self, project: &ProjectName) -> Result<String, KeyError> {
         self.projects.require(project).await?;
         self.prepare().await?;
@@ -146,8 +140,8 @@ impl Keys {
         Ok(self.signing_key(&newest.kid).sign(&claims)?)
     }
 
-    /// Issues the console's key, a full key for 12 hours, in exchange for a verified link. The key gets the id of the
-    /// link, so that the unique index of ids refuses a second key for the same link, even on another origin.
+    /// The key gets the id of the link, so that the unique index of ids refuses a second key for the same link, even on
+    /// another origin.
     pub async fn open_session(&self, link: Uuid, project: &ProjectName) -> Result<IssuedKey, KeyError> {
         let wanted = Wanted { id: link, created_by: None };
         match self.issue_as(wanted, project, Grant::Full, SESSION_NAME, Some(SESSION_LIFETIME)).await {
@@ -187,7 +181,6 @@ impl Keys {
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at, missing_claims })
     }
 
-    /// Checks that the project and the role exist, and that the claims have at most [`KEY_CLAIMS_MAX_BYTES`] as JSON.
     /// Returns the claims that the role's rules need and the grant lacks.
     async fn check_role(&self, project: &ProjectName, grant: &RoleGrant) -> Result<Vec<String>, KeyError> {
         let bytes = serde_json::to_string(&grant.claims).map_or(usize::MAX, |text| text.len());
@@ -206,8 +199,7 @@ impl Keys {
         }
     }
 
-    /// Returns at most `limit` keys of project `of`, or of all projects if it is `None`, oldest first, including revoked
-    /// and expired keys, from the one that follows the key `after`.
+    /// Oldest first, including revoked and expired keys, from the one that follows the key `after`.
     pub async fn page(
         &self,
         of: Option<&ProjectName>,
@@ -224,13 +216,12 @@ impl Keys {
         self.page(of, None, u64::MAX).await
     }
 
-    /// Returns the live keys that the key `id` has created, or keys that it has created, and so on.
+    /// Includes live keys that these keys have created, and so on.
     pub async fn made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         Ok(self.admin.keys_made_by(id, now()).await?)
     }
 
-    /// Revokes the live keys that the revoked key `id` has created, or keys that it has created, and so on, and returns
-    /// them.
+    /// Includes live keys that these keys have created, and so on.
     pub async fn revoke_made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         let mut revoked = Vec::new();
         loop {
@@ -245,7 +236,7 @@ impl Keys {
         }
     }
 
-    /// Returns the id of the only key, of any project, whose id begins with `text`.
+    /// Of any project.
     pub async fn id_beginning_with(&self, text: &str) -> Result<Uuid, KeyError> {
         match self.admin.key_ids_beginning_with(text).await?.as_slice() {
             [] => Err(KeyError::Unknown(text.to_owned())),
@@ -254,8 +245,7 @@ impl Keys {
         }
     }
 
-    /// Revokes a key of project `of`, or of any project if it is `None`, and returns its previous status. Succeeds if
-    /// the key was revoked before. Origins refuse the key within about a second.
+    /// Succeeds if the key was revoked before. Origins refuse the key within about a second.
     pub async fn revoke(&self, id: Uuid, of: Option<&ProjectName>) -> Result<KeyStatus, KeyError> {
         match self.admin.revoke_key(id, of, now()).await? {
             KeyStatus::Unknown => Err(KeyError::Unknown(id.to_string())),
@@ -263,7 +253,6 @@ impl Keys {
         }
     }
 
-    /// Returns what [`Keys::rotate`] would do now, without doing it.
     pub async fn plan_rotation(&self) -> Result<Rotation, KeyError> {
         let live = self.live_signing_keys().await?;
         let retired: Vec<String> = live.into_iter().skip(LIVE_SIGNING_KEYS - 1).map(|row| row.kid).collect();
@@ -273,8 +262,7 @@ impl Keys {
         Ok(Rotation { retired, lost })
     }
 
-    /// Creates a signing key for all new keys, and retires all signing keys except the new one and the one before it.
-    /// Returns the ids of the retired signing keys, and the keys that become invalid.
+    /// Retires all signing keys except the new one and the one before it.
     pub async fn rotate(&self) -> Result<Rotation, KeyError> {
         let lock = self.admin.lock().await?;
         let outcome = async {
@@ -305,8 +293,8 @@ impl Keys {
     }
 }
 
-/// Returns the state of a key at `now`, in seconds since 1970: `live`, `revoked`, `expired`, or
-/// `retired` if `signing` no longer has the signing key of the key.
+/// `live`, `revoked`, `expired`, or `retired` if `signing` no longer has the key that signed `key`. `now` is in seconds
+/// since 1970.
 pub fn state(key: &KeyRow, signing: &KeySet, now: u64) -> &'static str {
     match key {
         _ if key.revoked_at.is_some() => "revoked",
@@ -316,7 +304,7 @@ pub fn state(key: &KeyRow, signing: &KeySet, now: u64) -> &'static str {
     }
 }
 
-/// Returns whether a key is neither revoked nor expired at `now`, in seconds since 1970.
+/// `now` is in seconds since 1970.
 pub fn is_live(key: &KeyRow, now: u64) -> bool {
     key.revoked_at.is_none() && key.expires_at.is_none_or(|end| now < end)
 }

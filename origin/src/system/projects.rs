@@ -1,9 +1,6 @@
 //! Projects: the databases that each project owns, and the two MariaDB accounts of its keys. A project owns the
-//! databases recorded for it, and all databases named `<project>_…`, which its full keys may create by SQL. MariaDB
-//! enforces this by grants. The SQL is in `database::admin`.
-//!
-//! The configuration may name accounts that the operator has created for a project ("ready-made" accounts). Selkie
-//! checks them, but does not change them.
+//! databases recorded for it, and all databases named `<project>_…`, which its full keys may create by SQL; MariaDB
+//! enforces this by grants. Selkie only checks "ready-made" accounts, which the configuration names.
 
 mod check;
 mod databases;
@@ -32,15 +29,15 @@ use crate::database::admin::{
 use crate::database::{AccountSource, Repaired};
 use crate::secret::InstallationSecret;
 
-/// Name of the project that always exists.
+/// This project always exists.
 pub const DEFAULT_PROJECT: &str = "default";
 
-/// Names that no project may have: databases named `<name>_…` could be MariaDB's own schemas or look like Selkie's.
+/// Databases named `<name>_…` could be MariaDB's own schemas or look like Selkie's.
 const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selkie"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Refuse to create the project if databases named `<project>_…` exist, because they may belong to somebody else.
+    /// Databases named `<project>_…` may belong to somebody else, so the project is not created if some exist.
     Refuse,
     Take,
 }
@@ -76,8 +73,7 @@ impl Projects {
         }
     }
 
-    /// Returns the source from which connection pools get the accounts of projects. After a refused log-in, it repairs
-    /// the project's accounts ([`Projects::mend`]).
+    /// After a refused log-in, repairs the project's accounts ([`Projects::mend`]).
     pub fn account_source(&self) -> AccountSource {
         let (finding, repairing) = (self.clone(), self.clone());
         let repair = move |project: ProjectName| {
@@ -96,20 +92,17 @@ impl Projects {
         AccountSource::new(move |project, access| finding.account(project, access), repair)
     }
 
-    /// Returns the same as [`Projects::account_source`], but without repair: an account whose log-in is refused stays
-    /// as it is.
+    /// An account whose log-in is refused stays as it is.
     pub fn unrepaired_accounts(&self) -> AccountSource {
         let finding = self.clone();
         AccountSource::new(move |project, access| finding.account(project, access), |_| async { Repaired::No }.boxed())
     }
 
-    /// Returns whether the project's accounts come from the configuration.
     pub fn is_ready_made(&self, project: &ProjectName) -> bool {
         self.ready_made.contains_key(project.as_str())
     }
 
-    /// Creates the default project if missing, and corrects the accounts of all projects, or checks them if they are
-    /// ready-made. Holds the installation's lock in MariaDB meanwhile.
+    /// Holds the installation's lock in MariaDB.
     pub async fn prepare(&self) -> Result<(), ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.prepare_locked().await;
@@ -131,26 +124,23 @@ impl Projects {
         Ok(())
     }
 
-    /// Creates the default project with its accounts if it doesn't exist. Doesn't check ready-made accounts.
     pub async fn ensure_default(&self) -> Result<(), ProjectError> {
         let default = default_project()?;
         match self.admin.insert_project(&default, now()).await? {
-            // Ready-made accounts are not checked: they may have rights on databases that are only given to the project
-            // later.
+            // Ready-made accounts may have rights on databases that are only given to the project later.
             Inserted::New if !self.is_ready_made(&default) => self.mend(&default).await,
             _ => Ok(()),
         }
     }
 
-    /// Corrects the accounts of one project, or checks them if they are ready-made (from the configuration). This also
-    /// repairs an account whose log-in MariaDB refuses: a full key can change the password of its own account.
+    /// Also repairs an account whose log-in MariaDB refuses: a full key can change the password of its own account.
     pub async fn mend(&self, project: &ProjectName) -> Result<(), ProjectError> {
         self.require(project).await?;
         let databases = owned_by(project, self.admin.owned_databases().await?);
         self.settle(project, &databases, &self.admin.accounts().await?).await
     }
 
-    /// Creates or corrects the accounts of a project that a restore is about to record, with rights on `databases`.
+    /// For a project that a restore is about to record.
     pub async fn settle_for_restore(
         &self,
         project: &ProjectName,
@@ -163,8 +153,7 @@ impl Projects {
         Ok(self.admin.projects().await?)
     }
 
-    /// Creates a project and its accounts. If the project exists, only corrects its accounts. Ready-made accounts (from
-    /// the configuration) are only checked.
+    /// If the project exists, only corrects its accounts.
     pub async fn create(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
         if RESERVED.contains(&name.as_str()) {
             return Err(ProjectError::Reserved(name.clone()));
@@ -187,8 +176,7 @@ impl Projects {
         Ok(inserted)
     }
 
-    /// Fails if another project owns a database named `<name>_…`, or if such a database exists and `claim` is
-    /// [`Claim::Refuse`]. `owned` has the recorded databases of all projects.
+    /// `owned` has the recorded databases of all projects.
     async fn refuse_covered(
         &self,
         name: &ProjectName,
@@ -218,7 +206,7 @@ impl Projects {
         Err(ProjectError::UnknownProject { name: project.clone(), nearest: nearest.map(str::to_owned) })
     }
 
-    /// Corrects the accounts of a project, or checks them if they are ready-made.
+    /// Only checks ready-made accounts.
     async fn settle(
         &self,
         project: &ProjectName,
@@ -264,8 +252,7 @@ impl Projects {
     }
 }
 
-/// Returns the rights that an account from the configuration may have. Includes each database's name also without the
-/// escapes of a GRANT pattern, which people often omit.
+/// Includes each database's name also without the escapes of a GRANT pattern, which people often omit.
 pub(crate) fn spellings(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let mut wanted = rights_on(project, rights, databases);
     for row in databases {

@@ -37,13 +37,11 @@ pub enum RoleError {
     TooLarge(ProjectName),
     #[error("the role is wrong at {0}")]
     Fault(#[from] RoleFault),
-    /// The schema of a table can't be read, or the role may do nothing with the table.
     #[error("{}", .0.message())]
     Schema(Problem),
 }
 
 impl RoleError {
-    /// Returns how to fix the error; `None` if unknown.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),
@@ -61,7 +59,7 @@ impl Roles {
         Self { admin, projects }
     }
 
-    /// Checks a role file against the project's tables and stores it; replaces the role with the same name.
+    /// Replaces the role with the same name.
     pub async fn set(
         &self,
         project: &ProjectName,
@@ -84,8 +82,7 @@ impl Roles {
         Ok(self.admin.set_role(project, name, definition, now()).await?)
     }
 
-    /// Returns at most `limit` roles of project `of`, or of all projects if it is `None`, without their definitions, from
-    /// the one that follows the role `after`.
+    /// Without their definitions, from the role that follows `after`.
     pub async fn page(
         &self,
         of: Option<&ProjectName>,
@@ -104,13 +101,12 @@ impl Roles {
         found.ok_or_else(|| RoleError::Unknown(project.clone(), name.clone()))
     }
 
-    /// Removes a role. Origins refuse requests with the role within about a second.
+    /// Origins refuse requests with the role within about a second.
     pub async fn remove(&self, project: &ProjectName, name: &RoleName) -> Result<(), RoleError> {
         self.get(project, name).await?;
         Ok(self.admin.remove_role(project, name).await?)
     }
 
-    /// Returns what a caller with these claims may do with a table.
     pub async fn access(
         &self,
         project: &ProjectName,
@@ -155,8 +151,7 @@ pub async fn check_table(
     check_rule(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault }.into())
 }
 
-/// Converts the problem of a missing table to a fault of the role file; any other problem is returned as
-/// [`RoleError::Schema`].
+/// The role file names a missing table.
 fn missing(problem: Problem, place: &str) -> RoleError {
     match problem.status() {
         404 => {

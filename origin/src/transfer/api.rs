@@ -18,13 +18,12 @@ use super::TransferError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Maximum attempts of a request that fails for a temporary reason. The pauses between them are 40 seconds in total, if
-/// no response has the header Retry-After.
+/// The pauses between the attempts are 40 seconds in total, if no response has the header Retry-After.
 const ATTEMPTS_MAX_COUNT: u32 = 10;
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(15);
 
-/// The name of a table, written as `database.table`.
+/// Written as `database.table`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRef {
     pub database: DatabaseName,
@@ -48,8 +47,7 @@ impl std::fmt::Display for TableRef {
     }
 }
 
-/// An error of the API, from the envelope of its response. For a server error without an envelope, `code` is the HTTP
-/// status.
+/// For a server error without an envelope, `code` is the HTTP status.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Refusal {
     pub(super) code: String,
@@ -85,7 +83,7 @@ struct Envelope {
     errors: Vec<Refusal>,
 }
 
-/// A field of a table, as `_schema` describes it.
+/// As `_schema` describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Field {
@@ -100,7 +98,6 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// Returns whether MariaDB computes the field.
     pub(super) fn is_generated(&self) -> bool {
         self.generated
     }
@@ -120,7 +117,7 @@ pub(super) struct Insert<'a> {
     pub(super) body: Bytes,
 }
 
-/// A client of one origin or edge, with a key. `Debug` hides the key.
+/// `Debug` hides the key.
 #[derive(Clone, Debug)]
 pub struct Api {
     client: Client,
@@ -128,7 +125,6 @@ pub struct Api {
     key: SecretString,
 }
 
-/// Why a request has no usable response.
 pub(super) enum NoAnswer {
     Refused(Box<Refusal>),
     Failed(TransferError),
@@ -144,8 +140,8 @@ impl From<NoAnswer> for TransferError {
 }
 
 impl Api {
-    /// Creates a client of the API at `base`, such as `https://api.example.org`, that waits at most `read_timeout` for the
-    /// next bytes of a response; `None` for as long as the connection lasts. Blocks to read the system's certificates.
+    /// `base` is such as `https://api.example.org`. `read_timeout` is the longest wait for the next bytes of a
+    /// response. Blocks to read the system's certificates.
     pub fn new(base: &str, key: SecretString, read_timeout: Option<Duration>) -> Result<Self, TransferError> {
         let wrong =
             || TransferError::usage(format!("{} is no URL of an API", shown(base)), "such as https://api.example.org");
@@ -172,9 +168,8 @@ impl Api {
         Ok(Self { client, base, key })
     }
 
-    /// Returns the API's address and the key's SHA-256, which identify the target of an import. An import must be
-    /// continued with the same target: for a key with a role, the server keeps the idempotency keys apart from those of
-    /// other keys.
+    /// The target of an import, which must stay the same when the import is continued: for a key with a role, the
+    /// server keeps the idempotency keys apart from those of other keys.
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose_secret().as_bytes());
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -192,8 +187,7 @@ impl Api {
         url
     }
 
-    /// Returns the fields of a table and the methods that the key may use on it; `None` if the API answers
-    /// `table_not_found`: the table doesn't exist, or the key may not see it.
+    /// `None` if the table doesn't exist, or the key may not see it.
     pub(super) async fn schema(&self, table: &TableRef) -> Result<Option<Schema>, TransferError> {
         let answer = self.call(Method::GET, self.url(table, "_schema"), &HeaderMap::new(), Bytes::new()).await;
         match answer {
@@ -205,8 +199,8 @@ impl Api {
         }
     }
 
-    /// Inserts rows, all or none, and at most once for each idempotency key. Returns how many rows were inserted or
-    /// updated, without rows that `onConflict` left unchanged.
+    /// All or none, and at most once for each idempotency key. The result doesn't count rows that `onConflict` left
+    /// unchanged.
     pub(super) async fn insert(&self, table: &TableRef, insert: Insert<'_>) -> Result<u64, NoAnswer> {
         let mut url = self.url(table, "");
         if let Some(choice) = insert.on_conflict {
@@ -222,7 +216,7 @@ impl Api {
         Ok(ids.iter().filter(|id| id.get() != "null").count() as u64)
     }
 
-    /// Runs an SQL statement. The key must be a full key, without a role.
+    /// The key must be a full key, without a role.
     pub(super) async fn sql(&self, database: &DatabaseName, statement: &str) -> Result<(), TransferError> {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -233,8 +227,7 @@ impl Api {
         Ok(())
     }
 
-    /// Returns the types of the tables in a language, whose files end with `extension`; `None` for the tables of all
-    /// databases.
+    /// `extension` is that of the language's files; without `database`, the types of all databases.
     pub async fn types(&self, extension: &str, database: Option<&DatabaseName>) -> Result<String, TransferError> {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -277,10 +270,8 @@ impl Api {
         envelope.payload.ok_or_else(|| NoAnswer::Failed(self.strange("it has no payload")))
     }
 
-    /// Sends a request, at most [`ATTEMPTS_MAX_COUNT`] times, until its status is 200 or its error is not temporary.
-    /// Temporary are failures to get a response, server errors without an envelope, and retryable errors of the API
-    /// except `query_timeout`. Every request may be repeated: a read, an insert with an idempotency key, and a CREATE
-    /// TABLE, which fails if the table exists (also if the lost response of an earlier attempt was a success).
+    /// Every request may be repeated: a read, an insert with an idempotency key, and a CREATE TABLE, which fails if the
+    /// table exists (also if the lost response of an earlier attempt was a success).
     async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Bytes) -> Result<Response, NoAnswer> {
         let mut back_off = BACK_OFF_MIN;
         for attempt in 1.. {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::query::sql::create_table::{ColumnType, VARCHAR_CHARS};
 
-/// The set of types that fit all values of a column so far. If it is empty ([`Types::TEXT`]), only text types fit.
+/// The types that fit all values so far. If the set is empty ([`Types::TEXT`]), only text types fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Types(u8);
 
@@ -31,23 +31,21 @@ impl Types {
     }
 }
 
-/// Maximum number of digits of a MariaDB `DECIMAL`, and of digits after its decimal point.
+/// MariaDB's limits.
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// Minimum digits before and after the point of a `DECIMAL` that is inferred from a sample, so that later rows fit.
+/// For a `DECIMAL` that is inferred from a sample, so that later rows fit.
 const SPARE_DIGITS: usize = 20;
 const SPARE_SCALE: usize = 10;
 
-/// Whether a column's type is inferred from all rows of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// All rows were read: the type needs no room for further values.
+    /// The type needs no room for further values.
     Whole,
     Sample,
 }
 
-/// A summary of the values of a column, from which its type is inferred.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     types: Types,
@@ -59,7 +57,7 @@ pub(super) struct Values {
     fraction: usize,
     chars: usize,
     bytes: usize,
-    /// The first value that only a text column can hold, at most 40 characters of it.
+    /// At most 40 characters of the first value that only a text column can hold.
     text: Option<String>,
 }
 
@@ -91,8 +89,7 @@ impl Values {
         self.add(types, text);
     }
 
-    /// Adds a JSON value. A string may be a date or a time, but never a number, since the file's writer put it in
-    /// quotes.
+    /// A string may be a date or a time, but never a number, since the file's writer put it in quotes.
     pub(super) fn add_json(&mut self, value: &RawValue) {
         let text = value.get();
         match text.as_bytes().first() {
@@ -120,7 +117,6 @@ impl Values {
         }
     }
 
-    /// Keeps the first value that only a text column can hold, as the example that [`Self::misfit`] returns.
     fn note_text(&mut self, types: Types, text: &str) {
         if types == Types::TEXT && self.text.is_none() {
             self.text = Some(text.chars().take(40).collect());
@@ -165,9 +161,8 @@ impl Values {
         }
     }
 
-    /// Returns the types that fit a number in JSON's notation, and updates the maximum sizes of numbers. `None` if no
-    /// number type fits: for other texts, numbers with leading zeros, too many digits or too large an exponent, and
-    /// `-0`.
+    /// `None` if no number type fits: for other texts, numbers with leading zeros, too many digits or too large an
+    /// exponent, and `-0`.
     fn number(&mut self, text: &str) -> Option<Types> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -202,13 +197,11 @@ impl Values {
         Some(if number > u64::MAX.into() || number < i64::MIN.into() { real } else { Types::INTEGER.or(real) })
     }
 
-    /// Returns whether the column has values, all of them whole numbers, and no NULL.
     pub(super) fn is_whole_key(&self) -> bool {
         self.nulls == 0 && self.count > 0 && self.types.has(Types::INTEGER)
     }
 
-    /// Returns an SQL type that holds the values, with room for larger ones if `extent` is [`Extent::Sample`]. A
-    /// column without values is a text column.
+    /// With room for larger values if `extent` is [`Extent::Sample`]. A column without values is a text column.
     pub(super) fn column_type(&self, extent: Extent) -> ColumnType {
         let is_whole = extent == Extent::Whole;
         let (least, most) = self.integers;
@@ -256,7 +249,7 @@ impl Values {
         }
     }
 
-    /// Returns a short description of the values, such as "whole numbers".
+    /// Such as "whole numbers".
     pub(super) fn describe(&self) -> &'static str {
         let types = self.types;
         match () {
@@ -272,9 +265,8 @@ impl Values {
         }
     }
 
-    /// Returns the first text value (at most 40 characters of it) if a column of `sql_type`, in MariaDB's spelling,
-    /// can't store it, because the type is a number, date or time. `None` if there is no such value, the type is
-    /// another, or the type is a date or time and the value may be one.
+    /// At most 40 characters of a text value that a number, date or time column of `sql_type` (in MariaDB's spelling)
+    /// can't store.
     pub(super) fn misfit(&self, sql_type: &str) -> Option<&str> {
         const NUMBERS: [&str; 9] =
             ["int", "tinyint", "smallint", "mediumint", "bigint", "decimal", "float", "double", "year"];
@@ -292,8 +284,7 @@ fn is_date(text: &str) -> bool {
     bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && text.parse::<Date>().is_ok()
 }
 
-/// Returns the number of fractional digits, 0 to 6, of a time `[-]HH[H]:MM:SS[.f]` in the range of TIME; `None` for
-/// other texts.
+/// 0 to 6 fractional digits of a time `[-]HH[H]:MM:SS[.f]` in the range of TIME.
 fn time_fraction(text: &str) -> Option<usize> {
     let text = text.strip_prefix('-').unwrap_or(text);
     let (hours, rest) = text.split_once(':')?;

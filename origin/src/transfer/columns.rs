@@ -10,16 +10,16 @@ use super::column_type::Values;
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// A summary of the column's values in the rows that were read before the import.
+    /// Of the rows that were read before the import.
     pub(super) values: Values,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedColumn {
     pub column: String,
-    /// The name and type of the field; `None` if the column is left out.
+    /// Name and type; `None` if the column is left out.
     pub field: Option<(String, String)>,
-    /// A short description of the column's values, such as "whole numbers".
+    /// Such as "whole numbers".
     pub values: &'static str,
 }
 
@@ -29,13 +29,12 @@ impl MappedColumn {
     }
 }
 
-/// A warning about the mapping, for the user to read before rows are written.
+/// For the user to read before rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt(pub String);
 
-/// Maps columns to the fields of an existing table. A column goes to the field that `map` gives it, else to the field
-/// of its own name. If no name is equal, case, blanks, hyphens and underscores are ignored. Leaves out columns to which
-/// `map` gives an empty name, and columns of fields that can't be written unless `map` names them.
+/// A column goes to the field that `map` gives it, else to the field of its own name. If no name is equal, case,
+/// blanks, hyphens and underscores are ignored. An empty name in `map` leaves the column out.
 pub(super) fn map_columns(
     columns: &[Column],
     fields: &[Field],
@@ -136,7 +135,7 @@ fn type_of(field: &Field) -> String {
     field.json_type.clone().unwrap_or_else(|| field.sql_type.clone())
 }
 
-/// Returns the name in lower case without blanks, hyphens and underscores.
+/// In lower case without blanks, hyphens and underscores.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, ' ' | '_' | '-')).flat_map(char::to_lowercase).collect()
 }

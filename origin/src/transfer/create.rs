@@ -7,9 +7,8 @@ use super::column_type::Extent;
 use super::columns::Column;
 use crate::query::sql::create_table::{NewKey, create_table};
 
-/// Returns the CREATE TABLE statement of a table that holds the columns' values, and the type of each column. A column
-/// `id` of whole numbers is the primary key, with AUTO_INCREMENT; without a column `id`, the table gets such a key.
-/// With a column `id` of other values, the table has no primary key.
+/// A column `id` of whole numbers is the primary key, with AUTO_INCREMENT; without a column `id`, the table gets such a
+/// key. With a column `id` of other values, the table has no primary key.
 pub(super) fn statement(
     table: &TableName,
     columns: &[Column],

@@ -12,11 +12,11 @@ use super::{Api, TableRef, TransferError};
 pub struct Export {
     pub table: TableRef,
     pub format: Format,
-    /// The API's option `query`: the conditions of the exported rows; `None` exports all rows.
+    /// The API's option `query`.
     pub query: Option<Value>,
-    /// The fields in the order to write them; if empty, all fields but those that MariaDB computes.
+    /// In the order to write them; if empty, all fields but those that MariaDB computes.
     pub select: Vec<String>,
-    /// The fields to sort by; `-` before a name sorts in descending order.
+    /// `-` before a name sorts in descending order.
     pub order: Vec<String>,
 }
 
@@ -25,8 +25,8 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Streams the rows to `out`; calls `written` with the number of bytes of each part after writing it. Fields that
-/// MariaDB computes are left out unless `select` names them: an import can't write them.
+/// Calls `written` with the number of bytes of each part. Fields that MariaDB computes are left out unless `select`
+/// names them: an import can't write them.
 pub async fn export(
     api: &Api,
     export: Export,
@@ -73,8 +73,7 @@ pub async fn export(
     Ok(Exported { bytes })
 }
 
-/// Returns the names of the fields that are not generated columns. Returns an empty list, with which the export reads
-/// all fields, if the table has no generated column or doesn't exist.
+/// An empty list means all fields.
 async fn writable(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferError> {
     // The read that follows reports a missing table.
     let fields = api.schema(table).await?.map(|schema| schema.fields).unwrap_or_default();

@@ -1,9 +1,7 @@
-//! An import: reads the file's columns and the table's fields, then sends the rows batch by batch. Divides a refused
-//! batch until the refused rows are found, and writes these rows to a file of their own.
-//!
-//! Batches are written in the file's order, since a later row may refer to an earlier one or update it. Without
-//! `--on-conflict`, and if no AUTO_INCREMENT field is left out, the next batch is sent while the current one is being
-//! written. If that early insert fails, the batch is sent again after all batches before it.
+//! An import: sends the rows batch by batch, in the file's order, since a later row may refer to an earlier one.
+//! Divides a refused batch until the refused rows are found. Without `--on-conflict`, and if no AUTO_INCREMENT field is
+//! left out, the next batch is sent while the current one is being written; if that early insert fails, the batch is
+//! sent again.
 
 mod batch;
 mod survey;
@@ -24,10 +22,10 @@ use super::refusals::{Reason, Reject, RejectsFile};
 use super::{Api, Doubt, Form, Input, MappedColumn, TableRef, TransferError, create};
 use crate::fault::{self, Point};
 
-/// Number of batches that may wait in the channel between the reader of the file and the sender.
+/// Between the reader of the file and the sender.
 const BATCHES_AHEAD: usize = 2;
 
-/// What happens to a row of the file if the table has a row with the same unique key.
+/// If the table has a row with the same unique key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
     Update,
@@ -43,21 +41,18 @@ impl Conflict {
     }
 }
 
-/// Whether an import starts from the beginning, or continues an interrupted one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     New,
     Resume,
 }
 
-/// Whether the table must exist already, or is created by the import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Creation {
     Exists,
     Create,
 }
 
-/// Whether batches must be written in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteOrder {
     OfTheFile,
@@ -70,10 +65,9 @@ type Attempt = JoinHandle<Result<u64, NoAnswer>>;
 pub struct ImportOptions {
     pub table: TableRef,
     pub input: Input,
-    /// The form of the file. `None`: the name of the file determines the form, or else its first byte that is not white
-    /// space.
+    /// `None`: the name of the file determines the form, or else its first byte that is not white space.
     pub form: Option<Form>,
-    /// Pairs of a column and the field it goes to; an empty field leaves the column out.
+    /// A column and the field it goes to; an empty field leaves the column out.
     pub map: Vec<(String, String)>,
     pub on_conflict: Option<Conflict>,
     pub batch_rows: usize,
@@ -81,8 +75,8 @@ pub struct ImportOptions {
     pub journal: PathBuf,
     pub start: Start,
     pub creation: Creation,
-    /// Identifies the API and the caller: [`Api::identity`] or, for an origin within this process, the project. A
-    /// continued import must have the same target, or the server would not know its idempotency keys.
+    /// [`Api::identity`] or, for an origin within this process, the project. A continued import must have the same
+    /// target, or the server would not know its idempotency keys.
     pub target: String,
 }
 
@@ -94,7 +88,7 @@ pub struct Imported {
     pub refused: u64,
 }
 
-/// An import that is ready to run, with the mapping of columns and the warnings to show to the user before the run.
+/// With the mapping of columns and the warnings to show to the user before the run.
 pub struct Job {
     api: Api,
     options: ImportOptions,
@@ -106,8 +100,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Reads the table's fields and the file's first rows; all rows if the table is to be created and the input is a
-    /// regular file.
+    /// Reads all rows if the table is to be created and the input is a regular file.
     pub async fn prepare(api: Api, options: ImportOptions) -> Result<Self, TransferError> {
         if options.start == Start::New {
             RejectsFile::check_new(&options.rejects)?;
@@ -179,13 +172,12 @@ impl Job {
         self.create.as_deref()
     }
 
-    /// Returns how many rows [`Job::prepare`] read to describe the columns, and whether these are all rows of the file.
+    /// The rows that [`Job::prepare`] read, and whether these are all rows of the file.
     pub fn rows_seen(&self) -> (u64, bool) {
         (self.survey.rows, self.survey.is_whole)
     }
 
-    /// Creates the table if necessary, and imports the rows. Calls `progress` with the sums so far at the start and
-    /// after each batch. Refused rows are no error: they are written to their file and counted.
+    /// Calls `progress` with the sums so far at the start and after each batch. Refused rows are no error.
     pub async fn run(
         self,
         stop: &CancellationToken,
@@ -232,8 +224,7 @@ impl Job {
                 return Err(TransferError::failed(STOPPED, RESUME));
             }
             let begun = attempt.take().or_else(|| sending.attempt(&batch));
-            // The next batch isn't sent early while recorded batches are skipped: their hash must first prove the file
-            // unchanged.
+            // The hash of recorded batches must first prove the file unchanged.
             if sending.is_new(&batch) {
                 next = batches.try_recv().ok();
                 attempt = next.as_ref().and_then(|next| sending.attempt(next));
@@ -271,13 +262,11 @@ impl Sending {
         Imported { imported, unchanged, refused }
     }
 
-    /// Returns whether the batch is still to be written: the journal doesn't record it as done.
     fn is_new(&self, batch: &Batch) -> bool {
         batch.number >= self.journal.done.batches
     }
 
-    /// Starts the insert of a whole batch in the background. Returns `None`, without an insert, if batches must be
-    /// written in order, or if the batch is empty, already written, or divided.
+    /// `None` if batches must be written in order, or if the batch is empty, already written, or divided.
     fn attempt(&self, batch: &Batch) -> Option<Attempt> {
         let is_divided = batch.number == self.journal.done.batches && !self.journal.splits.is_empty();
         if self.order == WriteOrder::OfTheFile || !self.is_new(batch) || is_divided || batch.len() == 0 {
@@ -292,14 +281,13 @@ impl Sending {
         }))
     }
 
-    /// Returns the idempotency key of a part of a batch; [`Split::part`] describes how `part` is written.
+    /// [`Split::part`] describes how `part` is written.
     fn key(&self, batch: &Batch, part: &str) -> String {
         format!("{}-{}-{part}", self.journal.run, batch.number)
     }
 
-    /// Inserts a batch, writes its refused rows to their file, and records the batch in the journal. If the journal has
-    /// recorded the batch already, inserts nothing, and only checks the hash if the batch is the last recorded one.
-    /// `begun` is the insert that [`Self::attempt`] started.
+    /// Of batches that the journal has recorded, only checks the hash of the last one. `begun` is the insert that
+    /// [`Self::attempt`] started.
     async fn batch(
         &mut self,
         batch: &Batch,
@@ -331,8 +319,8 @@ impl Sending {
         Ok(())
     }
 
-    /// Inserts the rows of a batch; divides refused parts. Returns the number of rows that were inserted or updated,
-    /// and the batch indexes of the refused rows with the reasons.
+    /// Returns the number of rows that were inserted or updated, and the batch indexes of the refused rows with the
+    /// reasons.
     async fn rows(
         &mut self,
         batch: &Batch,
@@ -382,8 +370,7 @@ impl Sending {
         Ok((written, refused))
     }
 
-    /// Inserts some rows of a batch by one request, all or none. The inner error is the API's refusal if single rows
-    /// may be at fault; any other failure is the outer error.
+    /// All rows or none. The inner error is the API's refusal if single rows may be at fault.
     async fn part(
         &self,
         batch: &Batch,
@@ -428,7 +415,7 @@ impl Sending {
     }
 }
 
-/// Returns whether a refusal of `rows` rows may be due to single rows, so that the other rows can be written alone.
+/// If single rows may be at fault, the other rows can be written alone.
 fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
     match refusal.code.as_str() {
         "invalid_body"
@@ -448,8 +435,7 @@ fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
     }
 }
 
-/// Returns the batch indexes of the rows that a refusal names, with the reasons; if only one row was sent, that row;
-/// an empty list if it names none. `rows` are the batch indexes of the rows that were sent, in their order.
+/// `rows` are the batch indexes of the rows that were sent.
 fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
     if let [only] = rows {
         return vec![(*only, refusal.into())];

@@ -18,10 +18,8 @@ pub enum Form {
 
 const DAMAGED: &str = "the gzip file is damaged or cut short, as `gzip -t` shows: write it anew";
 
-/// The first two bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The file or standard input that rows are read from, and a count of the bytes read.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// `None`: standard input.
@@ -30,13 +28,12 @@ pub struct Input {
 }
 
 impl Input {
-    /// Creates an input without opening it; the path `-` is standard input.
+    /// The path `-` is standard input.
     pub fn new(path: PathBuf) -> Self {
         Self { path: (path.as_os_str() != "-").then_some(path), read: Arc::default() }
     }
 
-    /// Returns the file's name without its directory, a suffix `.gz`, and its last extension: `posts` for
-    /// `a/posts.csv.gz`. `None` for standard input, a name that is not UTF-8, and a name of an extension alone.
+    /// `posts` for `a/posts.csv.gz`.
     pub fn stem(&self) -> Option<String> {
         let name = self.path.as_ref()?.file_name()?.to_str()?;
         let name = name.strip_suffix(".gz").unwrap_or(name);
@@ -44,26 +41,23 @@ impl Input {
         (!stem.is_empty()).then(|| stem.to_owned())
     }
 
-    /// Returns the file's path, or "standard input", for messages.
+    /// For messages.
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| "standard input".to_owned(), |path| path.display().to_string())
     }
 
-    /// Returns the file's size in bytes; `None` for standard input, and for a path that is no regular file or can't be
-    /// examined.
+    /// `None` if the input is no regular file.
     pub fn size(&self) -> Option<u64> {
         let found = std::fs::metadata(self.path.as_ref()?).ok()?;
         found.is_file().then_some(found.len())
     }
 
-    /// Returns how many bytes were read since the last [`Input::open`]; of a gzip file, compressed bytes.
+    /// Since the last [`Input::open`]; of a gzip file, compressed bytes.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// Returns the form by the extension of the file's name, ignoring `.gz` and case: CSV with commas for `.csv`, CSV
-    /// with tabs for `.tsv`, lines of JSON for `.ndjson` and `.jsonl`. `None` for other names, names that are not
-    /// UTF-8, and standard input.
+    /// By the extension, ignoring `.gz` and case.
     pub fn form(&self) -> Option<Form> {
         let name = self.path.as_ref()?.file_name()?.to_str()?.to_ascii_lowercase();
         match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?.1 {
@@ -74,7 +68,7 @@ impl Input {
         }
     }
 
-    /// Returns the error for a failed read. `hint` is for faults that may pass, not for damaged gzip files.
+    /// `hint` is for faults that may pass, not for damaged gzip files.
     pub(super) fn unreadable(&self, error: &io::Error, hint: Option<&str>) -> TransferError {
         let is_damaged =
             matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof);
@@ -85,7 +79,7 @@ impl Input {
         }
     }
 
-    /// Opens the file or standard input, and decompresses gzip. Blocks.
+    /// Blocks.
     pub(super) fn open(&self) -> Result<Box<dyn Read + Send>, TransferError> {
         let failed = |error: &io::Error| match &self.path {
             Some(path) => TransferError::file(path, "read", error),
@@ -105,7 +99,6 @@ impl Input {
     }
 }
 
-/// Counts the bytes that are read from a source.
 struct Counted {
     source: Box<dyn Read + Send>,
     read: Arc<AtomicU64>,

@@ -1,8 +1,6 @@
-//! The journal of an import: a file of JSON lines that records the import's progress, so that an interrupted import can
-//! be continued with no row lost and none written twice. The idempotency key of a request is made of the journal's id,
-//! the batch's number and the part of the batch. A batch that may have been written before a crash is sent again under
-//! the same keys, with the same rows. The journal therefore also holds the import's options, a hash of the rows so far,
-//! and how each refused batch was divided.
+//! The journal of an import: a file of JSON lines that records the progress, so that an interrupted import can be
+//! continued with no row lost and none written twice. A batch that may have been written before a crash is sent again
+//! under the same idempotency keys, with the same rows.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -20,7 +18,7 @@ use crate::clock::now;
 /// A journal expires this many seconds before the server forgets the idempotency keys of the last batch.
 const EXPIRY_MARGIN_SECONDS: u64 = 300;
 
-/// The target and the options of an import. They must be the same when the import is continued.
+/// Must be the same when the import is continued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Terms {
     pub(super) target: String,
@@ -31,7 +29,7 @@ pub(super) struct Terms {
     pub(super) batch_rows: usize,
 }
 
-/// The progress of an import after a batch. The counts are sums over all batches so far.
+/// The counts are sums over all batches so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Done {
     pub(super) batches: u64,
@@ -39,15 +37,15 @@ pub(super) struct Done {
     pub(super) imported: u64,
     pub(super) unchanged: u64,
     pub(super) refused: u64,
-    /// The length of the file of refused rows, in bytes.
+    /// Of the file of refused rows.
     pub(super) rejects_bytes: u64,
     pub(super) line: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Split {
-    /// The refused part. The whole batch is the empty string. When a part is divided, its refused rows are left out,
-    /// and `0` is appended for the first half of the others, `1` for the second half.
+    /// The whole batch is the empty string. When a part is divided, its refused rows are left out, and `0` is appended
+    /// for the first half of the others, `1` for the second half.
     pub(super) part: String,
     pub(super) refused: Vec<(usize, Reason)>,
 }
@@ -123,8 +121,7 @@ impl Journal {
         })
     }
 
-    /// Reads the journal's lines into `run`, `done` and `splits`, and removes an incomplete last line. Returns the time
-    /// of the last complete line, as a Unix timestamp in seconds.
+    /// Removes an incomplete last line. Returns the time of the last complete line, in seconds since 1970.
     fn read(&mut self, wanted: &Terms) -> Result<u64, TransferError> {
         let failed = |error: std::io::Error| TransferError::file(&self.path, "read", &error);
         let size = self.file.metadata().map_err(failed)?.len();
@@ -172,7 +169,7 @@ impl Journal {
         self.file.write_all(&text).and_then(|()| self.file.sync_data()).map_err(failed)
     }
 
-    /// Records how a refused part is divided, before its halves are sent.
+    /// Must be called before the halves are sent.
     pub(super) fn split(&mut self, split: &Split) -> Result<(), TransferError> {
         self.append(&Line::Split { split: split.clone(), at: now() })
     }

@@ -1,6 +1,6 @@
-//! Splits a stream of CSV (RFC 4180) or of lines of JSON into records, in bounded memory. CSV is read as the API reads
-//! it (`shared::operation`): an empty cell without quotes is NULL. Each cell therefore records whether it has quotes,
-//! which the crate `csv` doesn't tell. A record that can't be read is reported, and reading continues at the next line.
+//! Splits a stream of CSV (RFC 4180) or of lines of JSON into records, in bounded memory. As in the API, an empty cell
+//! without quotes is NULL, so each cell records whether it has quotes, which the crate `csv` doesn't tell. A record
+//! that can't be read is reported, and reading continues at the next line.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -11,18 +11,17 @@ use shared::operation::write::line_breaks;
 
 use super::input::Form;
 
-/// Maximum bytes of a record: the limit of a request's body, less 512 KiB for the header row.
+/// The limit of a request's body, less 512 KiB for the header row.
 pub(super) const RECORD_MAX_BYTES: usize = JSON_BODY_MAX_BYTES - 512 * 1024;
 
-/// Maximum bytes to read at once.
 const READ_BYTES: usize = 256 * 1024;
 
-/// How many bytes of a record are kept for the report if the record is too long or its quotes are wrong.
+/// For the report of a record that is too long or has wrong quotes.
 const EXCERPT_BYTES: usize = 1_000;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// A cell of a CSV record: the range of its bytes in the record's text, quotes included.
+/// Quotes included.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     range: Range<usize>,
@@ -34,8 +33,7 @@ impl Cell {
         &text[self.range.clone()]
     }
 
-    /// Returns the cell's value without its quotes; `None` for an empty cell without quotes, which stands for NULL.
-    /// `text` is the record's text.
+    /// `None` stands for NULL. `text` is the record's text.
     pub(super) fn value(&self, text: &str) -> Option<String> {
         let raw = self.raw(text);
         match self.is_quoted {
@@ -49,7 +47,7 @@ impl Cell {
     }
 }
 
-/// Why a record can't be read: an error code of the API, and a sentence.
+/// An error code of the API, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) code: &'static str,
@@ -62,13 +60,12 @@ impl Fault {
     }
 }
 
-/// A record, without the end of its line.
+/// Without the end of its line.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
-    /// The number of the line at which the record begins, from 1.
+    /// The line at which the record begins, from 1.
     pub(super) line: u64,
-    /// The record's text and, for CSV, its cells. If the record can't be read, the reason and its text, of which only
-    /// the beginning may be given.
+    /// The text and, for CSV, the cells. If the record can't be read, the reason and the beginning of the text.
     pub(super) content: Result<(&'a str, &'a [Cell]), (Fault, String)>,
 }
 
@@ -81,17 +78,16 @@ pub(super) struct Records<R> {
     is_ended: bool,
     line: u64,
     cells: Vec<Cell>,
-    /// Number of cells of the header row; `None` for JSON, and before the header row was read.
+    /// Of the header row; `None` for JSON, and before the header row was read.
     width: Option<usize>,
 }
 
 enum Scan {
-    /// The record has `length` bytes, the next one begins after `next` bytes.
+    /// The next record begins after `next` bytes.
     Record {
         length: usize,
         next: usize,
     },
-    /// The bytes read so far are not a whole record.
     Incomplete,
     Broken(Fault),
 }
@@ -102,8 +98,8 @@ impl<R: Read> Records<R> {
         Self { source, form, buffer, begin: 0, is_ended: false, line: 1, cells: Vec::new(), width: None }
     }
 
-    /// Returns the next record, `None` at the end. Skips empty lines, except in CSV with a single column, where an
-    /// empty line is a NULL. The first record of CSV, the header, sets the number of cells that all records must have.
+    /// Skips empty lines, except in CSV with a single column, where an empty line is a NULL. The header of CSV sets the
+    /// number of cells that all records must have.
     pub(super) fn next(&mut self) -> io::Result<Option<Record<'_>>> {
         loop {
             if self.begin == self.buffer.len() && !self.fill()? {
@@ -146,7 +142,6 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Checks the length and encoding of a record, and the number of its CSV cells or its JSON syntax.
     fn check(&mut self, range: Range<usize>) -> Result<(&str, &[Cell]), (Fault, String)> {
         let bytes = &self.buffer[range];
         let lossy = || String::from_utf8_lossy(bytes).into_owned();
@@ -180,8 +175,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Removes from the buffer the records that were returned before, and appends bytes of the source. Returns false at
-    /// the source's end.
+    /// Returns false at the source's end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.is_ended {
             return Ok(false);
@@ -191,8 +185,8 @@ impl<R: Read> Records<R> {
         self.begin = 0;
         let before = self.buffer.len();
         self.buffer.resize(before + READ_BYTES, 0);
-        // Takes what one read returns, since a pipe may give more only much later. Reads on only while the buffer is
-        // shorter than a byte order mark.
+        // A pipe may give more only much later, so one read is taken. Reads on only while the buffer is shorter than a
+        // byte order mark.
         let mut end = before;
         loop {
             let count = self.source.read(&mut self.buffer[end..])?;
@@ -216,8 +210,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Returns the length of the first line that is not read yet, and the number of bytes up to the next line; `None`
-    /// if more bytes must be read to find them. Ignores the quotes of CSV.
+    /// `None` if more bytes must be read. Ignores the quotes of CSV.
     fn first_line(&self) -> Option<(usize, usize)> {
         let bytes = &self.buffer[self.begin..];
         let end = match self.form {
@@ -281,7 +274,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Returns a broken record as a fault, with the line at which it begins; reading continues at the next line.
+    /// Reading continues at the next line.
     fn broken(&mut self, fault: Fault) -> Record<'_> {
         let (length, next) = self.first_line().unwrap_or_default();
         let text = excerpt(self.buffer[self.begin..self.begin + length].trim_ascii_end());
@@ -291,8 +284,7 @@ impl<R: Read> Records<R> {
         Record { line, content: Err((fault, text)) }
     }
 
-    /// Returns a fault for a record that is too long, maybe since its quotes are not closed, and skips the rest of its
-    /// first line.
+    /// The quotes may not be closed, so only the rest of the first line is skipped.
     fn too_long(&mut self) -> io::Result<Record<'_>> {
         let text = excerpt(&self.buffer[self.begin..]);
         let next = loop {

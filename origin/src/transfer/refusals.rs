@@ -11,7 +11,6 @@ use super::TransferError;
 use super::api::Refusal;
 use super::records::Fault;
 
-/// Why a row was refused by the API, or can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reason {
     code: String,
@@ -42,10 +41,10 @@ pub(super) struct Reject<'a> {
     pub(super) line: u64,
     #[serde(flatten)]
     pub(super) reason: &'a Reason,
-    /// The row as a JSON object; `None` if the line can't be read as a row.
+    /// `None` if the line can't be read as a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) row: Option<Box<RawValue>>,
-    /// The line's text, if it can't be read as a row.
+    /// Set if the line can't be read as a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<&'a str>,
 }
@@ -58,7 +57,6 @@ pub(super) struct RejectsFile {
 }
 
 impl RejectsFile {
-    /// Checks that a new import would not overwrite a file of refused rows.
     pub(super) fn check_new(path: &Path) -> Result<(), TransferError> {
         match path.exists() {
             true => Err(TransferError::usage(
@@ -69,8 +67,8 @@ impl RejectsFile {
         }
     }
 
-    /// Opens the file and truncates it to `bytes`, its length in the journal: rows after this length belong to a batch
-    /// that is sent again. If `bytes` is 0, deletes the file, if it exists.
+    /// Truncates the file to `bytes`, its length in the journal: rows after this length belong to a batch that is sent
+    /// again. If `bytes` is 0, deletes the file.
     pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, TransferError> {
         let failed = |error: &std::io::Error| TransferError::file(path, "written", error);
         let mut rejects = Self { path: path.to_owned(), file: None, bytes };
@@ -102,7 +100,7 @@ impl RejectsFile {
         Ok(())
     }
 
-    /// Flushes the written rows to the disk, and returns the file's length in bytes.
+    /// Returns the file's length in bytes.
     pub(super) fn sync(&mut self) -> Result<u64, TransferError> {
         if let Some(file) = &mut self.file {
             let synced = file.flush().and_then(|()| file.get_ref().sync_data());

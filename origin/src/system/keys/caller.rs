@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::tokens::Issuer;
 
-/// The authenticated sender of a request: a verified key, user's token or link, and its rights. Cheap to clone.
+/// Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<Parts>);
 
@@ -43,7 +43,6 @@ impl Caller {
         Self(Arc::new(Parts { principal: Arc::new(principal), rights, credential }))
     }
 
-    /// Returns the issuer of the caller's user token; `None` for a key or a link.
     pub(super) fn issuer(&self) -> Option<&Arc<Issuer>> {
         match &self.0.credential {
             Credential::UserToken(issuer) => Some(issuer),
@@ -51,7 +50,6 @@ impl Caller {
         }
     }
 
-    /// Returns whether the caller has a link to the console instead of a key.
     pub fn has_link(&self) -> bool {
         matches!(self.0.credential, Credential::Link)
     }
@@ -76,13 +74,12 @@ impl Caller {
         self.principal().key_id()
     }
 
-    /// Returns the expiry of the key, token or link in seconds since 1970; `None` if it never expires.
+    /// Seconds since 1970.
     pub fn expires_at(&self) -> Option<u64> {
         self.principal().expires_at()
     }
 
-    /// Returns which of the project's two MariaDB accounts runs the caller's statements: the read account for a read
-    /// key and for a role that may not write to tables, otherwise the full account.
+    /// The read account for a read key and for a role that may not write to tables.
     pub fn account(&self) -> Access {
         match self.rights() {
             Rights::Full => Access::Full,
@@ -96,25 +93,23 @@ impl Caller {
         Lessee { project: self.project(), access: self.account(), caller: self.key_id() }
     }
 
-    /// Returns the rate limit of the caller's role; `None` if the role has none or the caller has no role.
     pub fn rate_limit(&self) -> Option<RateLimit> {
         self.role().and_then(|role| role.role().rate_limit())
     }
 
-    /// Returns the time limit of a statement: `of_service`, or the limit of the caller's role if it is shorter.
+    /// The shorter of the role's limit and `of_service`.
     pub fn statement_timeout(&self, of_service: Duration) -> Duration {
         self.role().and_then(|role| role.role().timeout()).map_or(of_service, |of_role| of_role.min(of_service))
     }
 
-    /// Returns the maximum number of records that a read returns: the lower of `of_service` and the limit of the
-    /// caller's role; `None` if neither is set.
+    /// The lower of the role's limit and `of_service`.
     pub fn max_rows(&self, of_service: Option<u64>) -> Option<u64> {
         let of_role = self.role().and_then(|role| role.role().max_rows());
         of_service.into_iter().chain(of_role).min()
     }
 
-    /// Returns what the caller's role allows with the files of its project; everything for a caller without a role,
-    /// even with a read key, whose uploads and deletions `shared::policy` refuses.
+    /// Everything for a caller without a role, even with a read key, whose uploads and deletions `shared::policy`
+    /// refuses.
     pub fn media(&self) -> MediaInterface {
         let upload = self.upload_rights().is_ok();
         MediaInterface {
@@ -124,8 +119,7 @@ impl Caller {
         }
     }
 
-    /// Returns the files that the caller may list, whose metadata and private bytes it may read, and whose URLs it may
-    /// sign.
+    /// Listing, metadata, private bytes and signing of URLs.
     pub fn readable_files(&self) -> ReadableFiles {
         match self.role() {
             Some(role) => rights::readable(role.role().media(), role.claims(), self.as_uploader(role)),
@@ -137,8 +131,7 @@ impl Caller {
         Some(self.readable_files()).filter(|files| !files.is_empty()).ok_or_else(|| role_forbids("read files"))
     }
 
-    /// Returns what the caller may upload: everything without a role, since `shared::policy` has refused read keys
-    /// before.
+    /// Everything without a role, since `shared::policy` has refused read keys before.
     pub fn upload_rights(&self) -> Result<UploadRights, Problem> {
         match self.role() {
             Some(role) => UploadRights::of_role(role.role().media(), role.claims(), self.as_uploader(role)),
@@ -146,8 +139,7 @@ impl Caller {
         }
     }
 
-    /// Returns the files that the caller may replace or delete: all without a role, since `shared::policy` has refused
-    /// read keys before.
+    /// All files without a role, since `shared::policy` has refused read keys before.
     pub fn changeable_files(&self) -> FileScope {
         match self.role() {
             Some(role) => rights::scope_of(role.role().media(), self.as_uploader(role)),
@@ -155,8 +147,7 @@ impl Caller {
         }
     }
 
-    /// Returns the caller's identity as an uploader: for a key, the text or number in its claim `sub`, or else its id;
-    /// for a user's token, the id of its subject. `None` if the caller has no role.
+    /// For a key, the text or number in its claim `sub`, or else its id; for a user's token, the id of its subject.
     pub fn uploader(&self) -> Option<Uploader> {
         self.role().map(|role| self.as_uploader(role))
     }
@@ -170,9 +161,8 @@ impl Caller {
         }
     }
 
-    /// Returns bytes that identify the caller within its project: the role, the claims that the role's rules use, and
-    /// the subject. Callers for which all three are equal have the same bytes. The subject of a key is its claim `sub`,
-    /// or else its id; the subject of a user's token is the pair of issuer and `sub`.
+    /// Equal for callers of a project with the same role, used claims and subject. The subject of a key is its claim
+    /// `sub`, or else its id; the subject of a user's token is the pair of issuer and `sub`.
     pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
         let mut bytes = role.identity();
         if self.issuer().is_some() || role.claims().get("sub").is_none() {
@@ -181,8 +171,7 @@ impl Caller {
         bytes
     }
 
-    /// Returns whether the caller may read `target`, the field that a foreign key refers to. `database` is the database
-    /// of the table with the foreign key.
+    /// `target` is the field that a foreign key refers to, `database` that of the table with the foreign key.
     pub fn sees(&self, database: &DatabaseName, target: &Reference) -> bool {
         let (database_name, table) = match target.table.split_once('.') {
             Some((database, table)) => (DatabaseName::parse(database).ok(), table),
@@ -195,7 +184,6 @@ impl Caller {
         self.reads(&TablePath { database: path.0, table: path.1 }, &field)
     }
 
-    /// Returns whether the caller may read a field of a table.
     pub fn reads(&self, path: &TablePath, field: &FieldName) -> bool {
         self.rights().reads(&path.database, &path.table, field)
     }

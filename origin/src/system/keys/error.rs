@@ -41,7 +41,6 @@ pub enum KeyError {
 }
 
 impl KeyError {
-    /// Returns how to fix the error; `None` if unknown.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),

@@ -1,8 +1,7 @@
-//! Authenticates requests: verifies keys, and checks that they are recorded and not revoked; verifies users' tokens by
-//! the keys of their issuers. Results are cached. Each revocation of keys and each change of signing keys, roles or
-//! issuers, by any process, increments a number in MariaDB. [`KeyRegistry::watch`] polls it each second, and begins a new
-//! *generation* of the project that has changed: its results of an earlier generation are not used. If somebody revokes or deletes a key's row by hand,
-//! without a new generation, new requests with the key are refused within a minute.
+//! Authenticates requests by keys and users' tokens, and caches the results. Every change of keys, roles or issuers
+//! increments a number in MariaDB, which [`KeyRegistry::watch`] polls each second to begin a new *generation* of the
+//! changed project: results of earlier generations are not used. A key's row that is changed by hand, without a new
+//! generation, takes effect within a minute.
 
 mod entry;
 mod generations;
@@ -34,19 +33,18 @@ use crate::database::single_flight::LoadAborted;
 use crate::query::plan::access::{CallerRole, Rights};
 use crate::query::role::Claims as RuleClaims;
 
-/// The number of tokens for which the cache is laid out. [`TOKENS_MAX_BYTES`] limits the actual number.
+/// [`TOKENS_MAX_BYTES`] limits the actual number.
 const TOKENS_EXPECTED_COUNT: usize = 10_000;
 
-/// The maximum memory of all cached tokens. The claims of one token may take some kilobytes.
+/// Of all cached tokens. The claims of one token may take some kilobytes.
 const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// The interval of polling the generation, and so about the maximum delay until a revocation takes effect while MariaDB
-/// answers.
+/// About the maximum delay until a revocation takes effect while MariaDB answers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The maximum number of key uses waiting to be written. Further uses are dropped, since they only serve to be shown.
+/// Further uses are dropped, since they only serve to be shown.
 const USES_MAX_COUNT: usize = 10_000;
 
 #[derive(Debug)]
@@ -57,23 +55,20 @@ pub struct KeyRegistry {
     generations: Generations,
     tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
     roles: Roles,
-    /// Counters since the start: requests whose token was cached (`hits`), and other requests with a token (`lookups`).
+    /// Since the start. `lookups` counts requests whose token was not cached.
     hits: AtomicU64,
     lookups: AtomicU64,
     uses: Mutex<HashMap<Uuid, u64>>,
-    /// The latest change of keys, roles or issuers that this origin noticed.
     changes: watch::Sender<Arc<Change>>,
-    /// The keys of the callers that wait in [`KeyRegistry::ended`], with their projects and the number of waiting callers
-    /// of each.
+    /// The keys of the callers that wait in [`KeyRegistry::ended`], with the number of waiting callers.
     awaited: Mutex<HashMap<Uuid, (ProjectName, usize)>>,
 }
 
-/// A change of keys, roles or issuers.
 #[derive(Debug)]
 struct Change {
     noticed_at: Instant,
-    /// The status of the changed projects' keys in `awaited` after the change, read once, so that not every waiting
-    /// caller queries MariaDB.
+    /// The status of the changed projects' keys in `awaited`, read once, so that not every waiting caller queries
+    /// MariaDB.
     keys: HashMap<Uuid, KeyStatus>,
 }
 
@@ -103,8 +98,7 @@ struct Present {
 }
 
 impl KeyRegistry {
-    /// Creates the registry, and reads the signing keys and the issuers from MariaDB. [`Keys::prepare`] must have
-    /// created a signing key.
+    /// [`Keys::prepare`] must have created a signing key.
     pub async fn open(admin: Admin, keys: Keys) -> Result<Self, KeyError> {
         let present = read(&admin, &keys, &Issuers::default()).await?;
         Ok(Self {
@@ -122,14 +116,11 @@ impl KeyRegistry {
         })
     }
 
-    /// Authenticates the token in an `Authorization` header: a key, which must be recorded and not revoked, or a user's
-    /// token from an issuer that a project trusts.
     pub async fn authenticate(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         self.authenticate_at(authorization, now()).await
     }
 
-    /// Authenticates a request that creates a key. Such a request may have the token of a link to
-    /// the console instead of a key. Doesn't check whether the link was used before:
+    /// Also accepts the token of a link to the console. Doesn't check whether the link was used before:
     /// [`Keys::open_session`] does.
     pub async fn authenticate_creator(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         let token = Token::from_header(authorization)?;
@@ -160,22 +151,20 @@ impl KeyRegistry {
             return self.used(&entry, now);
         }
         self.lookups.fetch_add(1, Ordering::Relaxed);
-        // The future is boxed: it seldom runs, since tokens are usually cached, but every request's future would
-        // reserve space for it.
+        // Boxed: the look-up seldom runs, but every request's future would reserve space for it.
         let entry = Box::pin(self.look_up(token, now)).await?;
         self.tokens.insert(digest, Arc::clone(&entry));
         self.used(&entry, now)
     }
 
-    /// Returns the caller, and notes that the key was used if it holds.
     fn used(&self, entry: &Entry, now: u64) -> Result<Caller, Problem> {
         let caller = entry.verdict(now)?;
         self.note_use(entry, now);
         Ok(caller)
     }
 
-    /// Returns the number of requests since the start whose token was not cached, and the number of those whose token
-    /// was. Tokens with an invalid signature are never cached.
+    /// Requests since the start whose token was not cached, and requests whose token was. Tokens with an invalid
+    /// signature are never cached.
     pub fn lookups(&self) -> (u64, u64) {
         (self.lookups.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed))
     }
@@ -205,7 +194,7 @@ impl KeyRegistry {
         if Arc::ptr_eq(&self.present.load(), present) { generation } else { generation.ended() }
     }
 
-    /// Verifies a user's token. The entry has an error if the signature is valid, but the token gives no existing role.
+    /// The entry has an error if the signature is valid, but the token gives no existing role.
     async fn verify_user(&self, token: UserToken<'_>, present: &Arc<Present>, now: u64) -> Result<Arc<Entry>, Problem> {
         let issuer = Arc::clone(present.issuers.of(&token)?);
         let generation = self.generation(&issuer.row().project, present);
@@ -229,7 +218,7 @@ impl KeyRegistry {
         self.admin.key_status(id, None).await.map_err(|error| unavailable(&error))
     }
 
-    /// Returns the rights of a principal; `None` if its role does not exist.
+    /// `None` if the principal's role does not exist.
     async fn rights(&self, principal: &Principal, generation: &Generation) -> Result<Option<Rights>, Problem> {
         let grant = match principal.grant() {
             Grant::Full => return Ok(Some(Rights::Full)),
@@ -250,8 +239,7 @@ impl KeyRegistry {
         }
     }
 
-    /// Polls for changes of keys, roles and issuers, and writes uses of keys, until `stop` is cancelled. While MariaDB
-    /// fails, the cached data stay in use, and only the first error is logged.
+    /// While MariaDB fails, the cached data stay in use, and only the first error is logged.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         let mut flush = tokio::time::interval(FLUSH_INTERVAL);
@@ -275,8 +263,6 @@ impl KeyRegistry {
         let _ = self.flush().await;
     }
 
-    /// Reads the signing keys and issuers again if the version in MariaDB has changed, begins a new generation of the
-    /// changed projects, and wakes the callers that wait in [`KeyRegistry::ended`].
     pub async fn refresh(&self) -> Result<(), KeyError> {
         let before = self.present.load_full();
         if self.admin.key_changes().await? != before.version {
@@ -295,9 +281,9 @@ impl KeyRegistry {
         Ok(())
     }
 
-    /// Waits until the access of a caller that was valid at `since` ends: its key was revoked or deleted, its issuer
-    /// removed or changed, or its role changed or removed. Doesn't end at the caller's expiry. Checks only after the
-    /// generation has changed: [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
+    /// Waits until the key is revoked or deleted, the issuer removed or changed, or the role changed or removed.
+    /// Doesn't end at the caller's expiry. Checks only after the generation has changed: [`KeyRegistry::refresh`] then
+    /// reads the keys of all waiting callers at once.
     pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
         let mut changes = self.changes.subscribe();
         let _awaited = caller.issuer().is_none().then(|| self.await_key(&caller));
@@ -305,7 +291,6 @@ impl KeyRegistry {
         let mut change = Some(changes.borrow_and_update().clone()).filter(|change| change.noticed_at >= since);
         loop {
             if change.is_none() {
-                // The channel is never closed: this registry owns the sender.
                 if changes.changed().await.is_err() {
                     return;
                 }
@@ -331,8 +316,7 @@ impl KeyRegistry {
         Awaited { registry: self, id }
     }
 
-    /// Returns whether a caller's key is live or its issuer unchanged, and its role is unchanged. `known` is the status
-    /// of the key; if it is `None`, the status is read from MariaDB.
+    /// `known` is the status of the key; if it is `None`, the status is read from MariaDB.
     async fn is_live(
         &self,
         caller: &Caller,
@@ -357,7 +341,7 @@ impl KeyRegistry {
         Ok(is_same)
     }
 
-    /// Writes the uses of keys noted since the last call to MariaDB, all with the time of the latest one.
+    /// All uses get the time of the latest one.
     pub async fn flush(&self) -> Result<(), KeyError> {
         let uses = std::mem::take(&mut *lock(&self.uses));
         let Some(latest) = uses.values().copied().max() else {
@@ -368,7 +352,7 @@ impl KeyRegistry {
     }
 }
 
-/// Reads the version, the signing keys and the issuers. Issuers that are also in `before` keep their fetched keys.
+/// Issuers that are also in `before` keep their fetched keys.
 async fn read(admin: &Admin, keys: &Keys, before: &Issuers) -> Result<Present, KeyError> {
     // The version is read first, so that the next poll notices a change made between the two reads.
     let version = admin.key_changes().await?;

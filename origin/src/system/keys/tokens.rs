@@ -16,11 +16,9 @@ use shared::key::{Grant, KeyMaterial, RoleClaims, RoleGrant, UserToken, Verifica
 use self::remote::{RemoteKeys, parse_url};
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
 
-/// The issuers of all projects.
 #[derive(Debug, Default)]
 pub(super) struct Issuers(Vec<Arc<Issuer>>);
 
-/// An issuer whose tokens are accepted for one project.
 #[derive(Debug)]
 pub struct Issuer {
     row: IssuerRow,
@@ -35,8 +33,7 @@ enum Keys {
 }
 
 impl Issuers {
-    /// Creates the issuers of these rows, without rows whose keys are malformed. Keys that were fetched from a URL for
-    /// an issuer in `before` are kept.
+    /// Leaves out rows whose keys are malformed. Keys that were fetched from a URL for an issuer in `before` are kept.
     pub(super) fn new(rows: Vec<IssuerRow>, before: &Self) -> Self {
         let mut issuers: Vec<Arc<Issuer>> = Vec::with_capacity(rows.len());
         for row in rows {
@@ -53,12 +50,10 @@ impl Issuers {
         Self(issuers)
     }
 
-    /// Returns whether an issuer with the same row is still trusted.
     pub(super) fn has(&self, issuer: &Issuer) -> bool {
         self.0.iter().any(|other| other.row == issuer.row)
     }
 
-    /// Returns the only issuer that may have issued the token.
     pub(super) fn of(&self, token: &UserToken<'_>) -> Result<&Arc<Issuer>, Problem> {
         let is_meant =
             |issuer: &&Arc<Issuer>| issuer.row.issuer == token.issuer() && token.has_audience(&issuer.row.audience);
@@ -71,8 +66,8 @@ impl Issuers {
 }
 
 impl Keys {
-    /// Returns the keys of an issuer's row. For a URL, returns the entry of `remotes` with that URL if there is one, to
-    /// share its fetched keys. `None`, after logging, if the URL or JWK set of the row is malformed.
+    /// A URL shares the fetched keys of the entry of `remotes` with that URL. `None`, after logging, if the URL or JWK
+    /// set of the row is malformed.
     fn of(row: &IssuerRow, remotes: impl FnOnce() -> Vec<Arc<RemoteKeys>>) -> Option<Self> {
         let malformed = |error: &dyn std::fmt::Display| {
             let (project, issuer) = (row.project.as_str(), &*row.issuer);
@@ -104,8 +99,7 @@ impl Issuer {
         }
     }
 
-    /// Checks that this issuer has signed the token. Fetches the issuer's keys if none of the cached ones has, at
-    /// most once a minute.
+    /// If no cached key has signed the token, fetches the issuer's keys, at most once a minute.
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
         token.check_header()?;
         let keys = match &self.keys {
@@ -122,7 +116,6 @@ impl Issuer {
         if is_signed { Ok(()) } else { Err(untrusted()) }
     }
 
-    /// Returns the access or role that a verified token's claims give.
     pub(super) fn grant(&self, claims: RoleClaims) -> Result<Grant, Problem> {
         match self.role_of(&claims) {
             Some(KeyGrant::Access(access)) => Ok(access.into()),
@@ -133,11 +126,8 @@ impl Issuer {
         }
     }
 
-    /// Returns the role that the configured claim gives. A text is looked up in the issuer's map; if it is missing
-    /// there, it is the role's name. Of a list, the first item in the map counts. If no claim is configured, the token
-    /// lacks it or has `null`, or no item of its list is in the map, the issuer's fixed role counts. `None` if there is
-    /// no fixed role then, the text can't be a role's name, or the claim is another value than a text, a list or
-    /// `null`.
+    /// A text that is not in the issuer's map is the role's name. Of a list, the first item in the map counts. If there
+    /// is no claim, or no item of its list is in the map, the issuer's fixed role counts.
     fn role_of(&self, claims: &RoleClaims) -> Option<KeyGrant> {
         let fixed = || self.row.role.clone().map(KeyGrant::Role);
         let Some(name) = &self.row.role_claim else {
@@ -159,8 +149,8 @@ impl Issuer {
     }
 }
 
-/// Returns the claim of this name. The dots of a name such as `app_metadata.role` lead into objects; those of a URL, as
-/// in `https://example.com/role`, are part of the name.
+/// The dots of a name such as `app_metadata.role` lead into objects; those of a URL, as in `https://example.com/role`,
+/// are part of the name.
 fn claim<'a>(claims: &'a RoleClaims, name: &str) -> Option<&'a Value> {
     match name.split_once('.') {
         Some((first, rest)) if !name.contains("://") => {
@@ -170,7 +160,6 @@ fn claim<'a>(claims: &'a RoleClaims, name: &str) -> Option<&'a Value> {
     }
 }
 
-/// Returns whether the key signed the token.
 fn has_signed(key: &VerificationKey, token: &UserToken<'_>) -> bool {
     let (message, signature) = (token.signed_bytes(), token.signature());
     let verified = match key.material() {

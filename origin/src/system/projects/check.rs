@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use crate::database::admin::{AccountState, DatabaseRights};
 
-/// Harmless rights that newer MariaDB servers include in `ALL PRIVILEGES` on a database.
+/// Newer MariaDB servers include these rights in `ALL PRIVILEGES` on a database.
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 
-/// Describes the rights that an account has beyond `allowed`, except `HARMLESS` ones; empty if there are none.
+/// Empty if the account has no rights beyond `allowed`, except `HARMLESS` ones.
 pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     let mut faults = Vec::new();
     if !state.global.is_empty() {
@@ -37,7 +37,7 @@ pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     faults
 }
 
-/// Describes each right of `needed` that an account lacks; empty if it has all.
+/// Empty if the account lacks none of `needed`.
 pub fn lack(state: &AccountState, needed: &DatabaseRights) -> Vec<String> {
     needed
         .iter()

@@ -14,9 +14,9 @@ use crate::database::admin::{Created, DatabaseRow, Drops, pattern_fits};
 pub struct OwnedDatabase {
     pub name: DatabaseName,
     pub project: ProjectName,
-    /// Whether MariaDB has the database: a full key may have dropped a recorded database.
+    /// A full key may have dropped a recorded database.
     pub presence: Presence,
-    /// What the project's full keys may drop in the database.
+    /// What the project's full keys may drop.
     pub drops: Drops,
 }
 
@@ -35,8 +35,7 @@ enum Change {
 }
 
 impl Projects {
-    /// Returns the databases of project `of`, or of all projects if it is `None`, sorted by name. Includes recorded
-    /// databases that MariaDB no longer has.
+    /// Sorted by name. Includes recorded databases that MariaDB no longer has.
     pub async fn databases(&self, of: Option<&ProjectName>) -> Result<Vec<OwnedDatabase>, ProjectError> {
         let present: BTreeSet<DatabaseName> = self.admin.databases().await?.into_iter().collect();
         let projects: BTreeSet<ProjectName> = self.admin.projects().await?.into_iter().map(|row| row.name).collect();
@@ -62,15 +61,14 @@ impl Projects {
         Ok(rows.map(|row| (row.name, (row.project, row.drops))).collect())
     }
 
-    /// Returns the databases recorded for a project that its full keys may not drop as a whole.
+    /// Recorded databases that the project's full keys may not drop as a whole.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         let mut rows = self.admin.owned_databases().await?;
         rows.retain(|row| row.project == *project && row.drops != Drops::Database);
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
-    /// Returns the projects that own a database with a table named `table`, and also all projects with ready-made
-    /// accounts, because the admin account may be unable to see their databases.
+    /// Includes all projects with ready-made accounts, because the admin account may be unable to see their databases.
     pub async fn with_table(&self, table: &str) -> Result<BTreeSet<ProjectName>, ProjectError> {
         let holding = self.admin.databases_with(table).await?;
         let recorded = self.recorded().await?;
@@ -86,7 +84,7 @@ impl Projects {
         Ok(projects.into_iter().map(|row| row.name).collect())
     }
 
-    /// Creates a database for a project. Returns the database's name as MariaDB stores it.
+    /// Returns the database's name as MariaDB stores it.
     pub async fn create_database(
         &self,
         project: &ProjectName,
@@ -95,8 +93,7 @@ impl Projects {
         self.locked_database(project, name, Change::Create).await
     }
 
-    /// Gives a project an existing database, or changes what the project's full keys may drop in a database that it
-    /// owns. Returns the database's name as MariaDB stores it.
+    /// Also changes what the project's full keys may drop in a database that it owns.
     pub async fn adopt_database(
         &self,
         project: &ProjectName,
@@ -106,9 +103,8 @@ impl Projects {
         self.locked_database(project, name, Change::Adopt(drops)).await
     }
 
-    /// Takes a database from a project without changing the database: the project's accounts lose their rights on it,
-    /// unless they are from the configuration, and their connections to it end if the admin account may end them.
-    /// Returns the database's name as MariaDB stores it.
+    /// The project's accounts lose their rights on the database, unless they are from the configuration, and their
+    /// connections to it end if the admin account may end them.
     pub async fn release_database(
         &self,
         project: &ProjectName,
@@ -117,14 +113,11 @@ impl Projects {
         self.locked_database(project, name, Change::Release).await
     }
 
-    /// Checks that [`Projects::drop_database`] may drop a database, without dropping it.
     pub async fn check_drop(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
         let name = self.admin.canonical(name).await?;
         self.check_change(project, &name, Change::Drop).await
     }
 
-    /// Drops a project's database with all its data, and deletes its record. Returns the database's name as MariaDB
-    /// stores it.
     pub async fn drop_database(
         &self,
         project: &ProjectName,
@@ -145,8 +138,7 @@ impl Projects {
             self.check_change(project, &name, change).await?;
             match change {
                 Change::Create => {
-                    // The database is created before it is recorded: a record grants rights, and must not do so on a
-                    // database that somebody else created meanwhile.
+                    // A record grants rights, and must not do so on a database that somebody else created meanwhile.
                     if self.admin.create_database(&name).await? == Created::Existing {
                         return Err(ProjectError::Exists(name));
                     }
@@ -200,7 +192,7 @@ impl Projects {
         }
     }
 
-    /// Returns the project that owns a database, by a record or by the database's name; `None` if no project does.
+    /// By a record or by the database's name.
     pub async fn owner(&self, name: &DatabaseName) -> Result<Option<ProjectName>, ProjectError> {
         if let Some((owner, _)) = self.recorded().await?.remove(name) {
             return Ok(Some(owner));
@@ -215,8 +207,8 @@ impl Projects {
         self.mend(project).await
     }
 
-    /// Revokes the rights of a project's accounts on a database (unless the accounts are from the configuration), ends
-    /// their connections to it if the admin account may end them, and deletes its record.
+    /// Accounts from the configuration keep their rights. Ends connections to the database if the admin account may end
+    /// them.
     pub(super) async fn revoke_and_delete_record(
         &self,
         project: &ProjectName,
@@ -234,8 +226,7 @@ impl Projects {
     }
 }
 
-/// Returns a database's name up to its first underscore; `None` if it has none. Project names contain no underscore, so
-/// the prefix names at most one project.
+/// Project names contain no underscore, so the prefix names at most one project.
 pub(super) fn prefix(database: &DatabaseName) -> Option<&str> {
     database.as_str().split_once('_').map(|(prefix, _)| prefix)
 }

@@ -9,33 +9,27 @@ use crate::database::admin::AdminError;
 pub enum ProjectError {
     #[error(transparent)]
     Admin(#[from] AdminError),
-    /// The admin account may not create the project's accounts or grant their rights.
     #[error("the admin account \"{user}\" may not set up the MariaDB accounts of project {project}: {message}")]
     MayNotMakeAccounts { project: ProjectName, user: String, message: String },
-    /// A ready-made account can't log in or has too many rights.
     #[error("the account \"{account}\" under [accounts.{project}] can't be used: {faults}")]
     ReadyMade { project: ProjectName, account: String, faults: String },
     #[error("{0} is reserved and can't be a project's name")]
     Reserved(ProjectName),
     #[error("there is no project {name}")]
     UnknownProject { name: ProjectName, nearest: Option<String> },
-    /// A database exists whose name begins with the new project's name and `_`, so that the new project would own it.
+    /// The new project would own the database, whose name begins with `<project>_`.
     #[error("project {project} would own the database {}, which is there already", shown(database.as_str()))]
     Covers { project: ProjectName, database: DatabaseName },
-    /// The database is a system schema of MariaDB or Selkie.
     #[error("{} is a system schema: no project can own it", shown(.0.as_str()))]
     System(DatabaseName),
     #[error("the database {} belongs to project {owner}", shown(database.as_str()))]
     Owned { database: DatabaseName, owner: ProjectName },
     #[error("the database {} does not belong to project {project}", shown(database.as_str()))]
     NotOwned { project: ProjectName, database: DatabaseName },
-    /// The database was adopted and the project's full keys may not drop it, so it can be released but not dropped.
     #[error("the database {} was adopted by project {project}: it can be released, not dropped", shown(database.as_str()))]
     Adopted { project: ProjectName, database: DatabaseName },
-    /// A database that a project owns by its name `<project>_…` can't be released.
     #[error("the database {} belongs to project {project} by its name, which begins with {project}_", shown(database.as_str()))]
     OwnedByName { project: ProjectName, database: DatabaseName },
-    /// The default project can't be removed.
     #[error("project {0} is always there and can't be removed")]
     Default(ProjectName),
     #[error("project {project} owns databases: {}", databases.join(", "))]
@@ -49,7 +43,7 @@ pub enum ProjectError {
     Exists(DatabaseName),
     #[error("there is no database {}", shown(.0.as_str()))]
     NotThere(DatabaseName),
-    /// The database's name is too long for a GRANT, with its wildcards escaped.
+    /// With its wildcards escaped.
     #[error(
         "the name {} is too long to be granted by itself: 64 characters, of which _, % and \\ count twice",
         shown(.0.as_str())
@@ -63,7 +57,6 @@ impl ProjectError {
         Problem::new(ErrorCode::DatabaseUnavailable, "The project can't be looked up at the moment.")
     }
 
-    /// Returns how to fix the error; `None` if unknown.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Admin(error) => error.hint()?,

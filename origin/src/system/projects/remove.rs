@@ -8,15 +8,15 @@ use super::{DEFAULT_PROJECT, OwnedDatabase, Presence, ProjectError, Projects};
 use crate::clock::now;
 use crate::database::admin::Drops;
 
-/// MariaDB's error number if a row can't be deleted because a foreign key refers to it.
+/// A foreign key refers to the row.
 const REFERRED_TO: u16 = 1451;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     Refuse,
-    /// Keep the project's databases, but without an owner.
+    /// The databases stay without an owner.
     Release,
-    /// Drop the project's databases; release adopted databases that its full keys may not drop.
+    /// Adopted databases that the project's full keys may not drop are released.
     Drop,
 }
 
@@ -27,7 +27,6 @@ pub struct Removed {
 }
 
 impl Projects {
-    /// Checks that a project can be removed.
     pub async fn check_removal(&self, project: &ProjectName, removal: Removal) -> Result<(), ProjectError> {
         if project.as_str() == DEFAULT_PROJECT {
             return Err(ProjectError::Default(project.clone()));
@@ -41,9 +40,8 @@ impl Projects {
         Ok(())
     }
 
-    /// Begins the removal of a project: revokes its keys, drops its accounts unless they are from the configuration, and
-    /// ends the connections of its accounts, if the admin account may do so. Tokens of the project's issuers stay valid
-    /// until [`Projects::remove`]. Returns the number of revoked keys.
+    /// Ends the connections of the project's accounts if the admin account may do so. Tokens of the project's issuers
+    /// stay valid until [`Projects::remove`]. Returns the number of revoked keys.
     pub async fn close(&self, project: &ProjectName) -> Result<usize, ProjectError> {
         let revoked = self.admin.revoke_keys_of(project, now()).await?;
         self.drop_accounts(project).await?;
@@ -59,8 +57,7 @@ impl Projects {
         Ok(())
     }
 
-    /// Drops or releases a project's databases and deletes the project. The caller must have called [`Projects::close`]
-    /// and deleted the project's files before.
+    /// The caller must have called [`Projects::close`] and deleted the project's files before.
     pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.remove_locked(project, removal).await;

@@ -16,23 +16,21 @@ use crate::transfer::records::{Cell, Record, Records};
 use crate::transfer::refusals::{Reason, Reject};
 use crate::transfer::{Form, MappedColumn};
 
-/// Maximum bytes of a batch's rows and of its lines that can't be read, unless a single one has more. Quotes that are
-/// added to the last row's cells are not counted.
+/// Of rows and of lines that can't be read, unless a single one has more. Quotes that are added to the last row's cells
+/// are not counted.
 const BATCH_MAX_BYTES: usize = 1024 * 1024;
 
 const COMMA: u8 = b',';
 
-/// The form of the requests' bodies, and the field of each column.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     form: Form,
-    /// The CSV header row of each request, with the line break; empty for lines of JSON.
+    /// With the line break; empty for lines of JSON.
     header: Vec<u8>,
-    /// The field of each column; `None`: the column is left out.
+    /// `None`: the column is left out.
     fields: Vec<Option<String>>,
 }
 
-/// A line that can't be read as a row.
 #[derive(Debug)]
 pub(super) struct Faulty {
     line: u64,
@@ -50,15 +48,13 @@ impl Faulty {
 pub(super) struct Batch {
     /// Counts from 0.
     pub(super) number: u64,
-    /// The line number of each row in the file, and the range of the row in `bytes`.
+    /// The line number in the file, and the range in `bytes`.
     rows: Vec<(u64, Range<usize>)>,
-    /// The rows in the form of the request body, CSV (without the header row) or lines of JSON. Each row ends with a
-    /// line break. `rows` has the range of each row in these bytes.
+    /// CSV without the header row, or lines of JSON. Each row ends with a line break.
     bytes: Vec<u8>,
     pub(super) faults: Vec<Faulty>,
-    /// The number of bytes of the texts of `faults`.
     faulty_bytes: usize,
-    /// The hash, in hexadecimal digits, of the rows and last line numbers of all batches up to and including this one.
+    /// In hexadecimal digits, of the rows and last line numbers of all batches up to and including this one.
     pub(super) hash: String,
     pub(super) last_line: u64,
 }
@@ -118,8 +114,7 @@ impl Layout {
         body
     }
 
-    /// Returns the entry for the file of refused rows about a row that the API refused. The entry has the row as a JSON
-    /// object, as it was sent. `row` is the row's index in the batch.
+    /// `row` is the row's index in the batch. The entry has the row as it was sent.
     pub(super) fn reject<'a>(&self, batch: &Batch, row: usize, reason: &'a Reason) -> Reject<'a> {
         let (line, range) = batch.rows.get(row).cloned().unwrap_or_default();
         let text = String::from_utf8_lossy(&batch.bytes[range]);
@@ -130,8 +125,7 @@ impl Layout {
         Reject { line, reason, row, text: None }
     }
 
-    /// Converts a CSV row, as it was sent, to an object of field names and values; an empty object if the row can't be
-    /// read.
+    /// An empty object if the row can't be read.
     fn object(&self, row: &[u8]) -> Members {
         let mut records = Records::new(row, Form::Csv { delimiter: COMMA });
         let Ok(Some(Record { content: Ok((text, cells)), .. })) = records.next() else {
@@ -168,8 +162,8 @@ impl Serialize for Members {
     }
 }
 
-/// Appends a CSV cell. `raw` is the cell as the file has it, with its quotes. A cell without quotes gets quotes if it
-/// contains a comma, as it may in a file with another delimiter.
+/// `raw` is the cell as the file has it, with its quotes. A cell without quotes gets quotes if it contains a comma, as
+/// it may in a file with another delimiter.
 fn push_cell(bytes: &mut Vec<u8>, raw: &str, is_quoted: bool) {
     let needs_quotes = !is_quoted && memchr::memchr(COMMA, raw.as_bytes()).is_some();
     if needs_quotes {
@@ -185,9 +179,8 @@ fn end_row(bytes: &mut Vec<u8>) {
     bytes.push(b'\n');
 }
 
-/// Reads all rows of a file, and sends them to `batches`, at most `batch_rows` rows and unreadable lines in a batch
-/// (fewer if the file has many columns, or if the rows would exceed [`BATCH_MAX_BYTES`]). Returns early, without an
-/// error, if the receiver is dropped. Blocks.
+/// Batches have fewer rows than `batch_rows` if the file has many columns, or if the rows would exceed
+/// [`BATCH_MAX_BYTES`]. Returns without an error if the receiver is dropped. Blocks.
 pub(super) fn read(
     survey: Survey,
     layout: &Layout,
@@ -196,7 +189,6 @@ pub(super) fn read(
 ) -> io::Result<()> {
     let mut records = Records::new(survey.source, layout.form);
     if layout.form != Form::NdJson {
-        // Skips the header row.
         records.next()?;
     }
     let batch_rows = batch_rows.min(BATCH_MAX_CELLS / layout.fields.len().max(1)).max(1);

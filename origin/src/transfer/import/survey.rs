@@ -11,24 +11,24 @@ use crate::transfer::columns::{Column, check_header};
 use crate::transfer::records::{Record, Records};
 use crate::transfer::{Form, Input, MappedColumn, TransferError};
 
-/// Maximum rows and bytes of an [`Extent::Sample`]. [`Extent::Whole`] has no maximum.
+/// Of an [`Extent::Sample`].
 const SAMPLE_MAX_ROWS: u64 = 1_000;
 const SAMPLE_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum number of columns of an InnoDB table.
+/// Of an InnoDB table.
 const COLUMNS_MAX_COUNT: usize = 1_017;
 
 pub(super) struct Survey {
     pub(super) form: Form,
     pub(super) columns: Vec<Column>,
-    /// Number of rows that were read for the survey, without lines that can't be read as rows.
+    /// Without lines that can't be read as rows.
     pub(super) rows: u64,
     pub(super) is_whole: bool,
-    /// A reader of the whole file from its beginning.
+    /// From the file's beginning.
     pub(super) source: Box<dyn Read + Send>,
 }
 
-/// A reader that keeps all bytes that it returns, so that they can be read again.
+/// Keeps all bytes that it returns, so that they can be read again.
 struct Kept<R> {
     source: R,
     bytes: Vec<u8>,
@@ -43,9 +43,7 @@ impl<R: Read> Read for Kept<R> {
 }
 
 impl Survey {
-    /// Reads the first rows of a file, or all of them. Without `form`, the file's extension determines the form, or
-    /// else its first byte that is not white space: `{` for JSON, otherwise CSV. Standard input must be an
-    /// [`Extent::Sample`], since it can't be read twice. Blocks.
+    /// Standard input must be an [`Extent::Sample`], since it can't be read twice. Blocks.
     pub(super) fn of(input: &Input, form: Option<Form>, extent: Extent) -> Result<Self, TransferError> {
         let failed = |error: io::Error| input.unreadable(&error, None);
         let mut source = input.open()?;
@@ -147,8 +145,7 @@ impl Survey {
         Ok(())
     }
 
-    /// Checks that the keys of JSON objects, which are sent unchanged, equal the names of the fields they go to.
-    /// Accepts every mapping of CSV.
+    /// The keys of JSON objects are sent unchanged, so they must equal the names of the fields.
     pub(super) fn check_mapping(&self, columns: &[MappedColumn]) -> Result<(), TransferError> {
         if self.form != Form::NdJson {
             return Ok(());

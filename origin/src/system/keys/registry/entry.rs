@@ -13,24 +13,22 @@ use super::generations::Generation;
 use crate::database::admin::KeyStatus;
 use crate::system::keys::Caller;
 
-/// The approximate memory of a cached token without its claims, in bytes.
+/// Approximate, without the token's claims.
 const TOKEN_BYTES: usize = 512;
 
-/// The number of entries for which a node of a `BTreeMap` has room. A node has at least 5 entries, unless it is the
-/// only one.
+/// A node of a `BTreeMap` has at least 5 entries, unless it is the only one.
 const NODE_ENTRIES: usize = 11;
 
-/// The memory of a `BTreeMap` node besides its entries, in bytes.
+/// Besides the node's entries.
 const NODE_BYTES: usize = 16;
 
-/// The time in seconds for which a key's status or a user's token is cached if the generation doesn't change.
+/// For a key's status or a user's token, if the generation doesn't change.
 const RECHECK_SECONDS: u64 = 60;
 
-/// The time in seconds for which the absence of a key's row is cached. Only tokens with a valid signature are looked
-/// up, so forged tokens cause no queries.
+/// For the absence of a key's row. Only tokens with a valid signature are looked up, so forged tokens cause no queries.
 const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 
-/// The minimum time in seconds between two recorded uses of a key.
+/// Between two recorded uses of a key.
 const USE_GRANULARITY_SECONDS: u64 = 60;
 
 #[derive(Debug)]
@@ -38,7 +36,7 @@ pub(super) struct Entry {
     generation: Generation,
     looked_up_at: u64,
     caller: Result<Caller, Problem>,
-    /// The recorded key; `None` for a user's token, which MariaDB doesn't record.
+    /// `None` for a user's token, which MariaDB doesn't record.
     key: Option<KeyUse>,
     bytes: u64,
 }
@@ -66,7 +64,7 @@ impl KeyUse {
 }
 
 impl Entry {
-    /// Creates the entry of a token that was looked up in this generation, at `looked_up_at` in seconds since 1970.
+    /// `looked_up_at` is in seconds since 1970.
     pub(super) fn new(
         generation: Generation,
         looked_up_at: u64,
@@ -81,7 +79,6 @@ impl Entry {
         self.key.as_ref().map_or(KeyStatus::Live, |key| key.status)
     }
 
-    /// Returns whether the entry has its project's present generation and is young enough to be used at `now`.
     pub(super) fn holds(&self, now: u64) -> bool {
         let seconds = match self.status() {
             KeyStatus::Unknown => RECHECK_UNKNOWN_SECONDS,
@@ -90,7 +87,6 @@ impl Entry {
         self.generation.is_present() && now < self.looked_up_at.saturating_add(seconds)
     }
 
-    /// Returns the caller if its key or token is valid at `now`.
     pub(super) fn verdict(&self, now: u64) -> Result<Caller, Problem> {
         match self.status() {
             KeyStatus::Live => {
@@ -105,8 +101,7 @@ impl Entry {
         }
     }
 
-    /// Returns the key's id if its use at `now` should be recorded, and notes `now` as the last recorded use. `None` if
-    /// the key was noted less than [`USE_GRANULARITY_SECONDS`] ago or is not live, and for users' tokens.
+    /// `None` if the key was noted less than [`USE_GRANULARITY_SECONDS`] ago or is not live, and for users' tokens.
     pub(super) fn to_note(&self, now: u64) -> Option<Uuid> {
         let key = self.key.as_ref()?;
         let noted_at = key.noted_at.load(Ordering::Relaxed);
@@ -118,8 +113,7 @@ impl Entry {
     }
 }
 
-/// Returns the approximate memory in bytes of a principal's claims: the parsed claims, and their texts for the role's
-/// rules.
+/// Approximate: the parsed claims, and their texts for the role's rules.
 fn claims_bytes(principal: &Principal) -> usize {
     let Grant::Role(grant) = principal.grant() else {
         return 0;
@@ -129,7 +123,7 @@ fn claims_bytes(principal: &Principal) -> usize {
     map_bytes::<Value>(claims.len()) + map_bytes::<String>(claims.len()) + heap
 }
 
-/// Returns the approximate heap memory of a JSON value, in bytes.
+/// Approximate, in bytes.
 fn heap_bytes(value: &Value) -> usize {
     match value {
         // A number itself has no heap memory; its text for the role's rules has some bytes.
@@ -143,7 +137,7 @@ fn heap_bytes(value: &Value) -> usize {
     }
 }
 
-/// Returns the approximate memory in bytes of the nodes of a `BTreeMap` from strings to `V`.
+/// Approximate, for a `BTreeMap` from strings to `V`.
 fn map_bytes<V>(len: usize) -> usize {
     let nodes = len.div_ceil(NODE_ENTRIES.div_ceil(2));
     nodes * (NODE_ENTRIES * size_of::<(String, V)>() + NODE_BYTES)

@@ -6,8 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use shared::ident::ProjectName;
 
-/// The number of the present generation of each project. The map is not limited, but only an administrator creates
-/// projects.
+/// The map is not limited, but only an administrator creates projects.
 #[derive(Debug, Default)]
 pub(super) struct Generations(RwLock<HashMap<ProjectName, Arc<AtomicU64>>>);
 
@@ -22,7 +21,6 @@ impl Generation {
         self.number
     }
 
-    /// Returns whether no later generation has begun.
     pub(super) fn is_present(&self) -> bool {
         self.number == self.present.load(Ordering::Acquire)
     }

@@ -14,21 +14,20 @@ use crate::database::single_flight::SingleFlight;
 use crate::query::plan::access::{ProjectRole, Views};
 use crate::query::role::Role;
 
-/// The number of roles for which the cache is laid out. [`ROLES_MAX_BYTES`] limits the actual number.
+/// [`ROLES_MAX_BYTES`] limits the actual number.
 const ROLES_EXPECTED_COUNT: usize = 1_000;
 
-/// The maximum memory of all cached roles, without their tables: eight of the largest definitions.
+/// Without the roles' tables: eight of the largest definitions.
 const ROLES_MAX_BYTES: u64 = 8 * PARSED_TIMES * ROLE_MAX_BYTES as u64;
 
-/// The approximate memory of a parsed definition, as a multiple of its text.
+/// Approximate memory of a parsed definition, as a multiple of its text.
 const PARSED_TIMES: u64 = 8;
 
-/// The approximate memory of a role without its definition, in bytes.
+/// Approximate, without the role's definition.
 const ROLE_BYTES: u64 = 512;
 
 type RoleKey = (ProjectName, RoleName);
 
-/// A role, with its project's generation in which it was read, and the bytes of its definition.
 #[derive(Clone, Debug)]
 struct Cached {
     generation: u64,
@@ -61,8 +60,7 @@ impl Roles {
         Self { admin, cached: Arc::new(cached), views: Arc::default(), loads: SingleFlight::default() }
     }
 
-    /// Returns a role, read in the given generation of its project or later; `None` if the role does not exist. Concurrent calls for
-    /// the same role share one query.
+    /// The role was read in the given generation or later. Concurrent calls for the same role share one query.
     pub(super) async fn role(
         &self,
         project: &ProjectName,
@@ -96,7 +94,7 @@ fn cached(roles: &RoleCache, key: &RoleKey, generation: u64) -> Option<Arc<Proje
     roles.get(key).filter(|cached| cached.generation == generation).map(|cached| cached.role)
 }
 
-/// Reads a role and the number of bytes of its definition.
+/// Also returns the number of bytes of the definition.
 async fn load(
     admin: &Admin,
     views: Arc<Views>,

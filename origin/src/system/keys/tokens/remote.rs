@@ -15,10 +15,8 @@ use shared::limits::{
 use tokio::sync::watch;
 use url::{Host, Url};
 
-/// The maximum number of redirects that a fetch follows.
 const REDIRECTS_MAX_COUNT: usize = 5;
 
-/// The reason why a URL can't be the URL of an issuer or of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFault {
     #[error("it is no URL, such as https://id.example.com")]
@@ -29,7 +27,7 @@ pub enum UrlFault {
     Credentials,
 }
 
-/// Parses the URL of an issuer or of its keys, which must be HTTPS, or HTTP to `localhost` or a loopback address.
+/// HTTPS, or HTTP to `localhost` or a loopback address.
 pub fn parse_url(text: &str) -> Result<Url, UrlFault> {
     let url = Url::parse(text).map_err(|_| UrlFault::Syntax)?;
     if !is_secure(&url) {
@@ -54,7 +52,6 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The reason why a JWK set can't be fetched.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FetchFault {
     #[error("it can't be reached: {0}")]
@@ -78,7 +75,7 @@ impl From<reqwest::Error> for FetchFault {
     }
 }
 
-/// Fetches a JWK set. Returns the keys that can verify tokens, which may be none, and the other keys.
+/// Returns the keys that can verify tokens, which may be none, and the other keys.
 pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
     let is_local = is_loopback(url);
     // Building the client reads the system's certificates, which blocks.
@@ -98,12 +95,12 @@ fn client(is_local: bool) -> Result<Client, reqwest::Error> {
     let client = Client::builder()
         .timeout(Duration::from_secs(JWKS_FETCH_MAX_SECONDS))
         .redirect(Policy::custom(follow))
-        // No idle connection is kept, because a set is fetched only every few minutes.
+        // A set is fetched only every few minutes.
         .pool_max_idle_per_host(0);
     if is_local { client.no_proxy().build() } else { client.build() }
 }
 
-/// Follows a redirect only if it keeps the scheme, so that no redirect leads from HTTPS to HTTP.
+/// No redirect may lead from HTTPS to HTTP.
 fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let keeps_scheme = attempt.previous().iter().all(|url| url.scheme() == attempt.url().scheme());
     if attempt.previous().len() > REDIRECTS_MAX_COUNT {
@@ -126,7 +123,6 @@ async fn read(mut response: Response) -> Result<String, FetchFault> {
     Ok(String::from_utf8(bytes).map_err(|_| JwkSetFault::NotAJwkSet)?)
 }
 
-/// The keys under a URL, as last fetched.
 #[derive(Debug)]
 pub(super) struct RemoteKeys {
     url: Url,
@@ -138,7 +134,7 @@ struct State {
     keys: Option<Arc<VerificationKeys>>,
     fetched_at: u64,
     asked_at: Option<u64>,
-    /// The fetch in flight; the channel closes when the fetch ends.
+    /// The channel closes when the fetch ends.
     flight: Option<watch::Receiver<()>>,
 }
 
@@ -151,9 +147,8 @@ impl RemoteKeys {
         &self.url
     }
 
-    /// Returns the cached keys, and fetches them again in the background after [`JWKS_REFRESH_SECONDS`]. Without cached
-    /// keys, waits for a fetch; `None` if it fails, or if one failed that began less than
-    /// [`JWKS_FIRST_FETCH_MIN_SECONDS`] ago.
+    /// Fetches cached keys again in the background after [`JWKS_REFRESH_SECONDS`]. Without cached keys, waits for a
+    /// fetch; `None` if it fails, or if one failed that began less than [`JWKS_FIRST_FETCH_MIN_SECONDS`] ago.
     pub(super) async fn keys(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = {
             let mut state = self.state();
@@ -169,17 +164,15 @@ impl RemoteKeys {
         self.state().keys.clone()
     }
 
-    /// Fetches the keys again, or waits for the fetch in flight, for a token whose key is not cached. Returns the keys
-    /// that are cached then: the old ones if the fetch failed. `None` if the last fetch began less than
-    /// [`JWKS_FETCH_MIN_SECONDS`] ago.
+    /// For a token whose key is not cached. Returns the old keys if the fetch failed; `None` if the last fetch began
+    /// less than [`JWKS_FETCH_MIN_SECONDS`] ago.
     pub(super) async fn newer(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = self.begin_fetch(&mut self.state(), now);
         wait(flight?).await;
         self.state().keys.clone()
     }
 
-    /// Returns the fetch in flight, or begins one; `None` if the last fetch began too recently. A fetch continues if
-    /// its callers are cancelled.
+    /// `None` if the last fetch began too recently. A fetch continues if its callers are cancelled.
     fn begin_fetch(self: &Arc<Self>, state: &mut State, now: u64) -> Option<watch::Receiver<()>> {
         // A closed channel here means that the fetch has panicked: a fetch that ends normally removes it from `state`.
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
