@@ -62,8 +62,7 @@ pub(crate) struct Compare {
     /// Send each request when the last is answered (a closed loop), and omit the measurements at a fixed rate.
     #[arg(long, conflicts_with = "rate")]
     pub(crate) closed: bool,
-    /// Where `bench.json` is written (default: `target/bench`). A `requests.md` there, as in `docs/performance`, gets
-    /// the tables between its marks.
+    /// Where `bench.json` and `requests.txt` are written (default: `target/bench`).
     #[arg(long)]
     pub(crate) save: Option<PathBuf>,
     /// The `selkie` binary (default: beside this one).

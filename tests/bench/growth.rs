@@ -11,13 +11,12 @@ mod in_use;
 mod installation;
 mod keys;
 mod once;
-mod page;
 mod projects;
 mod rows;
 mod tables;
 mod width;
 
-use std::{io::Write as _, path::PathBuf, time::Duration};
+use std::{fs, io::Write as _, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, ValueEnum, value_parser};
@@ -45,7 +44,7 @@ pub(crate) struct Growth {
     /// Also write the curves to this file.
     #[arg(long)]
     json: Option<PathBuf>,
-    /// Put the tables between their markers in `growth.md` of this directory.
+    /// Also write each curve's table to `growth-<curve>.txt` in this directory.
     #[arg(long)]
     save: Option<PathBuf>,
     /// The `selkie` binary (default: beside this one).
@@ -134,7 +133,10 @@ async fn measure(growth: &Growth) -> Result<()> {
         curve::write_json(&curves, path)?;
     }
     if let Some(directory) = &growth.save {
-        page::save(&curves, directory)?;
+        for curve in &curves {
+            let path = directory.join(format!("growth-{}.txt", curve.name));
+            fs::write(&path, curve.plain()).with_context(|| path.display().to_string())?;
+        }
     }
     Ok(())
 }

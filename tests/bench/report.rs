@@ -1,6 +1,5 @@
 //! All measurements in order: collects, judges, prints and saves them. Knows nothing of how they were made.
 
-mod page;
 mod table;
 mod targets;
 
@@ -195,15 +194,11 @@ impl Report {
         Ok(())
     }
 
-    /// Writes `bench.json` into `directory`, and the tables into its `requests.md` if there is one.
+    /// Writes `bench.json`, and what was printed as `requests.txt`, into `directory`.
     pub(crate) fn save(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
         fs::write(directory.join("bench.json"), self.json()?)?;
-        let page = directory.join("requests.md");
-        if page.is_file() {
-            page::renew(&page, &page::text(self))?;
-        }
-        Ok(())
+        self.print(&mut fs::File::create(directory.join("requests.txt"))?)
     }
 
     /// Returns JSON with one line per entry, so that a diff shows what changed.

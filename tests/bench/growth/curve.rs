@@ -65,11 +65,12 @@ impl Curve {
     }
 
     pub(super) fn print(&self, out: &mut impl Write) -> Result<()> {
-        Ok(write!(out, "\n{}\n{}", self.title, self.plain())?)
+        Ok(write!(out, "\n{}", self.plain())?)
     }
 
+    /// Returns the title, and the table with aligned columns.
     pub(super) fn plain(&self) -> String {
-        let mut text = String::new();
+        let mut text = format!("{}\n", self.title);
         let table = self.cells();
         let widths: Vec<usize> = (0..=self.figures.len())
             .map(|column| {

@@ -1,4 +1,4 @@
-//! The measurements of one case as a table, for the terminal and the page.
+//! The measurements of one case as a table, for the terminal and a file.
 
 use super::{Case, Entry, Report};
 use crate::{
