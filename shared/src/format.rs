@@ -1,5 +1,5 @@
-//! The format of the rows in a response, chosen by the `Accept` header, and in the body of an insert. Errors are always
-//! JSON, in the envelope.
+//! The format of the rows in a response, chosen by the `Accept` header, and in an insert's body. Errors are always
+//! JSON.
 
 use crate::operation::headers::other_than_json;
 
@@ -7,17 +7,14 @@ use crate::operation::headers::other_than_json;
 pub enum Format {
     #[default]
     Envelope,
-    /// CSV (RFC 4180) with a header row.
+    /// RFC 4180, with a header row.
     Csv,
-    /// One JSON object per line (`application/x-ndjson`).
     NdJson,
 }
 
 impl Format {
-    /// Returns the format that an `Accept` header prefers (RFC 9110, section 12.5.1). CSV or NDJSON is chosen only if
-    /// the header names it with a greater weight than `application/json` or, if the header does not name
-    /// `application/json`, with at least the weight of `*/*` and `application/*`. In all other cases, returns
-    /// [`Format::Envelope`], even if `Accept` allows none of the formats.
+    /// RFC 9110, section 12.5.1. CSV or NDJSON is chosen only if its weight is greater than that of `application/json`,
+    /// or at least that of `*/*` and `application/*` if `application/json` is not listed. Never refuses.
     pub fn from_accept(accept: Option<&str>) -> Self {
         let mut json = Wish::default();
         let mut best = (Self::Envelope, 0);
@@ -25,7 +22,7 @@ impl Format {
             match range.wanted {
                 Wanted::Json => json.exact = json.exact.max(Some(range.weight)),
                 Wanted::Wildcard => json.wildcard = json.wildcard.max(range.weight),
-                // If two formats have the same weight, the first one in the header counts.
+                // At equal weights, the first format in the header counts.
                 Wanted::Bare(format) if range.weight > best.1 => best = (format, range.weight),
                 Wanted::Bare(_) => {}
             }
@@ -33,8 +30,7 @@ impl Format {
         if json.is_preferred_to(best.1) { Self::Envelope } else { best.0 }
     }
 
-    /// Returns the format of a request body with rows: [`Format::Envelope`] for JSON or a missing type; `None` for a
-    /// type, charset or variant that is not supported.
+    /// `None` for a type, charset or variant that is not supported; a missing type means JSON.
     pub fn of_body(content_type: Option<&str>) -> Option<Self> {
         if other_than_json(content_type).is_none() {
             return Some(Self::Envelope);
@@ -53,9 +49,8 @@ impl Format {
         }
     }
 
-    /// Returns the end of an answer that broke off, which no reader can take for a complete one: a JSON text or CSV cell
-    /// that is never closed. It is needed because proxies, workerd among them, end a broken answer like a complete one.
-    /// Empty for the envelope, which is not closed then.
+    /// The end of an answer that broke off: a JSON text or CSV cell that is never closed. Needed because proxies,
+    /// workerd among them, end a broken answer like a complete one. Empty for the envelope, which is not closed then.
     pub const fn cut_mark(self) -> &'static str {
         match self {
             Self::Envelope => "",
@@ -64,13 +59,12 @@ impl Format {
         }
     }
 
-    /// Returns whether the format can contain `count`, `limited`, `next` and `more` after the rows.
     pub const fn has_trailer(self) -> bool {
         matches!(self, Self::Envelope)
     }
 }
 
-/// The largest weight, `q=1`, in thousandths.
+/// `q=1`, in thousandths.
 const WEIGHT_MAX: u16 = 1000;
 
 struct Range {
@@ -97,8 +91,7 @@ const NAMES: [(&str, Wanted); 7] = [
 ];
 
 impl Range {
-    /// Parses an entry of `Accept`, or a `Content-Type`; `None` for a type or variant that is not supported, such as
-    /// CSV without a header row.
+    /// `None` for a type or variant that is not supported, such as CSV without a header row.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next()?;
@@ -120,7 +113,7 @@ impl Range {
     }
 }
 
-/// The weights that `Accept` gives to JSON, in thousandths: by its own name, if listed, and by wildcards.
+/// In thousandths. JSON's own entry takes precedence over wildcards.
 #[derive(Default)]
 struct Wish {
     exact: Option<u16>,
@@ -128,8 +121,6 @@ struct Wish {
 }
 
 impl Wish {
-    /// Returns whether JSON is preferred to a format of weight `other`. JSON's own entry takes precedence over
-    /// wildcards.
     fn is_preferred_to(&self, other: u16) -> bool {
         match self.exact {
             Some(weight) => weight >= other,
@@ -138,7 +129,7 @@ impl Wish {
     }
 }
 
-/// Parses a weight as thousandths: `0.8` is 800. An invalid weight counts as one thousandth, the smallest above 0.
+/// In thousandths. An invalid weight counts as one thousandth, the smallest above 0.
 fn parse_weight(text: &str) -> u16 {
     let thousandths = |text: &str| -> Option<u16> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

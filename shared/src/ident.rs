@@ -1,12 +1,11 @@
-//! Names of projects, roles, databases, tables and fields, checked by their syntax. Whether a name exists is checked by
-//! the origin, which also quotes the names that it writes into SQL.
+//! Names of projects, roles, databases, tables and fields, checked by their syntax. The origin checks whether a name
+//! exists, and quotes the names that it writes into SQL.
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS, ROLE_NAME_MAX_CHARS};
 use std::fmt;
 
-/// Checks MariaDB's rules for a quoted identifier ("Identifier Names" in its documentation): 1 to 64 characters of the
-/// Basic Multilingual Plane, no NUL, no trailing space.
+/// MariaDB's rules for quoted identifiers ("Identifier Names" in its documentation).
 fn check(kind: &str, name: &str) -> Result<(), Problem> {
     let fault = if name.is_empty() {
         "is empty"
@@ -24,14 +23,13 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::InvalidIdentifier, format!("The {kind} name {} {fault}.", shown(name))))
 }
 
-/// Returns the name of a database, table or view in lower case, as a server with `lower_case_table_names=1` compares it:
-/// letter by letter. [`str::to_lowercase`] makes two letters of `İ`, and another `σ` at the end of a word.
+/// As a server with `lower_case_table_names=1` compares names: letter by letter. [`str::to_lowercase`] makes two
+/// letters of `İ`, and another `σ` at the end of a word.
 pub fn folded(name: &str) -> String {
     name.chars().filter_map(|letter| letter.to_lowercase().next()).collect()
 }
 
-/// Formats a name for error messages: in double quotes, cut to 80 characters. Letters and marks of all scripts stay
-/// unchanged; quotes, backslashes, and characters that would break or reorder the line, are escaped.
+/// For error messages: quoted, cut to 80 characters. Characters that would break or reorder the line are escaped.
 pub fn shown(name: &str) -> String {
     const SHOWN_MAX_CHARS: usize = 80;
     let mut text = String::with_capacity(name.len().min(4 * SHOWN_MAX_CHARS) + 2);
@@ -52,9 +50,7 @@ pub fn shown(name: &str) -> String {
     text
 }
 
-/// Returns whether a character ends a line, changes the direction of the following text (Unicode's bidirectional
-/// controls) or is a byte-order mark, which is invisible. With such characters, a name could disguise the rest of a
-/// message.
+/// Line ends, Unicode's bidirectional controls and the byte-order mark could disguise the rest of a message.
 fn breaks_lines(c: char) -> bool {
     matches!(
         c,
@@ -69,10 +65,7 @@ macro_rules! identifier {
         pub struct $type(Box<str>);
 
         impl $type {
-            /// Checks the name by MariaDB's rules for quoted identifiers.
-            ///
-            /// # Errors
-            /// `invalid_identifier` if the name breaks these rules.
+            /// `invalid_identifier` if the name breaks MariaDB's rules for quoted identifiers.
             pub fn parse(name: &str) -> Result<Self, Problem> {
                 check($kind, name)?;
                 Ok(Self(name.into()))
@@ -105,10 +98,10 @@ identifier!(
 identifier!(FieldName, "field");
 
 impl TableName {
-    /// The table of idempotency receipts, one per database: it records inserts with an `Idempotency-Key`.
+    /// One per database; records inserts with an `Idempotency-Key`.
     pub const RECEIPTS: &str = "selkie_receipts";
 
-    /// Returns whether this is one of Selkie's own tables, which the API hides.
+    /// Selkie's own tables, which the API hides.
     pub fn is_system(&self) -> bool {
         // Some servers ignore the case of table names.
         self.0.eq_ignore_ascii_case(Self::RECEIPTS)
@@ -116,24 +109,21 @@ impl TableName {
 }
 
 impl DatabaseName {
-    /// Returns whether this is a schema of MariaDB or Selkie. The API neither lists nor opens it, whatever the grants
-    /// allow; only the grants decide whether the text of a statement for `/sql` may name it.
+    /// The API neither lists nor opens such a schema; only the grants decide whether a statement for `/sql` may name
+    /// it.
     pub fn is_system(&self) -> bool {
         const SYSTEM: [&str; 5] = ["information_schema", "mysql", "performance_schema", "sys", "selkie"];
         SYSTEM.iter().any(|name| self.0.eq_ignore_ascii_case(name))
     }
 }
 
-/// The name of a project (tenant): 1 to 32 lower-case letters, digits and inner hyphens. It has no underscore, so that
-/// the grant pattern `<project>\_%` of one project never matches the databases of another.
+/// 1 to 32 lower-case letters, digits and inner hyphens. Without underscores, so that the grant pattern `<project>\_%`
+/// of one project never matches the databases of another.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProjectName(Box<str>);
 
 impl ProjectName {
-    /// Checks the name.
-    ///
-    /// # Errors
-    /// `invalid_identifier` unless the name is 1 to 32 lower-case letters, digits and inner hyphens.
+    /// `invalid_identifier` if the name breaks the rules of [`ProjectName`].
     pub fn parse(name: &str) -> Result<Self, Problem> {
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let well_formed = (1..=PROJECT_NAME_MAX_CHARS).contains(&name.len())
@@ -164,13 +154,12 @@ impl fmt::Display for ProjectName {
     }
 }
 
-/// The name of a role: 1 to 64 lower-case letters, digits, underscores and inner hyphens. `full` and `read` are not
-/// allowed, since they name the access of keys without a role.
+/// 1 to 64 lower-case letters, digits, underscores and inner hyphens, but not `full` or `read`, which name the access
+/// of keys without a role.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoleName(Box<str>);
 
 impl RoleName {
-    /// # Errors
     /// `invalid_identifier` if the name breaks the rules of [`RoleName`].
     pub fn parse(name: &str) -> Result<Self, Problem> {
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';

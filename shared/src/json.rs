@@ -1,6 +1,5 @@
 //! Parses the JSON of requests: numbers stay exact, parsed objects have no duplicate keys, and the depth is bounded.
-//! [`Value`] keeps numbers, lists and objects as text, and lists and objects are parsed only when needed, so that a
-//! value for a JSON column is stored as it was written.
+//! [`Value`] keeps numbers, lists and objects as text, so that a value for a JSON column is stored as it was written.
 
 pub(crate) mod lexer;
 mod parts;
@@ -16,17 +15,13 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A JSON value. Numbers, lists and objects are kept as text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
     Null,
     Bool(bool),
-    /// A number's text, as written.
     Number(Box<str>),
     Text(Box<str>),
-    /// A list's text, as written.
     List(Box<str>),
-    /// An object's text, as written.
     Object(Box<str>),
 }
 
@@ -42,8 +37,7 @@ impl Value {
         }
     }
 
-    /// Returns the value for a message: a string in quotes, a number of at most 40 characters as written, otherwise the
-    /// kind of value.
+    /// For messages. A number of more than 40 characters is shown by its kind.
     pub fn shown(&self) -> String {
         const NUMBER_MAX_BYTES: usize = 40;
         match self {
@@ -53,10 +47,8 @@ impl Value {
         }
     }
 
-    /// Parses a JSON value that serde_json has validated.
-    ///
-    /// # Errors
-    /// serde_json's message for a lone surrogate such as `"\ud800"`, which its validation accepts.
+    /// `text` was validated by serde_json. Fails for a lone surrogate such as `"\ud800"`, which that validation
+    /// accepts.
     pub(crate) fn of(text: &str) -> Result<Self, serde_json::Error> {
         Ok(match text.as_bytes() {
             [b'[', ..] => Self::List(text.into()),
@@ -108,13 +100,10 @@ impl<'de> Deserialize<'de> for Borrowed<'de> {
     }
 }
 
-/// Decodes a JSON string that serde_json has validated.
-///
-/// # Errors
-/// serde_json's message for a lone surrogate such as `"\ud800"`, which its validation accepts.
+/// As [`Value::of`], for a string.
 pub(crate) fn string(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     match text.as_bytes() {
-        // Without a backslash, the text between the quotes is the decoded string.
+        // Without a backslash, the text needs no decoding.
         [b'"', string @ .., b'"'] if memchr::memchr(b'\\', string).is_none() => Ok((&text[1..text.len() - 1]).into()),
         _ => serde_json::from_str::<String>(text).map(Cow::Owned),
     }
@@ -126,11 +115,8 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// Checks before parsing that a body is UTF-8 and nests at most [`JSON_NESTING_MAX_LEVELS`] levels. Returns the body as
-/// text, without a byte-order mark.
-///
-/// # Errors
-/// `invalid_json` for other encodings or deeper nesting.
+/// `invalid_json` unless the body is UTF-8 and nests at most [`JSON_NESTING_MAX_LEVELS`] levels. Drops a byte-order
+/// mark.
 pub fn check(body: &[u8]) -> Result<&str, Problem> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let text = std::str::from_utf8(body).map_err(|fault| {
@@ -163,8 +149,7 @@ fn nesting(text: &[u8]) -> usize {
     deepest
 }
 
-/// Returns the index after a string's closing quote, or the end of the text if there is none. `at` is the index of the
-/// string's first character.
+/// `at` is the index of the string's first character. Returns the end of the text if there is no closing quote.
 fn string_end(text: &[u8], mut at: usize) -> usize {
     while let Some(rest) = text.get(at..) {
         match memchr::memchr2(b'"', b'\\', rest) {
@@ -177,20 +162,13 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-/// Parses the members of a JSON object, in order.
-///
-/// # Errors
-/// serde_json's message, also for a repeated key or more than [`JSON_MEMBERS_MAX_COUNT`] keys.
+/// In order. Fails for a repeated key or more than [`JSON_MEMBERS_MAX_COUNT`] keys.
 pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Error> {
     serde_json::from_str::<Members<'_, _>>(text).map(|members| members.0)
 }
 
-/// Returns the first `most` + 1 items of a JSON list, in order, so that the caller can refuse a longer list without
-/// the memory for all items: parsed items take up to twenty times the memory of their text.
-///
-/// # Errors
-/// serde_json's message if the text, including the items that are not returned, is not a JSON list, or if a returned
-/// string has a lone surrogate.
+/// Returns the first `most` + 1 items, so that the caller can refuse a longer list without the memory for all items:
+/// parsed items take up to twenty times the memory of their text.
 pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let items = Items { most }.deserialize(&mut deserializer)?;
@@ -198,8 +176,7 @@ pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     Ok(items)
 }
 
-/// Returns the number of commas outside of strings. No list or object in the text has more parts than this number plus
-/// one.
+/// Outside of strings. No list or object in the text has more parts than this number plus one.
 pub fn commas(text: &str) -> usize {
     let (mut count, mut in_string, mut escaped) = (0, false, false);
     for byte in text.bytes() {
@@ -270,7 +247,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<'de, V> {
     }
 }
 
-/// The number of keys up to which comparing with each key is faster than a hash set.
+/// Up to this number, comparing with each key is faster than a hash set.
 const FEW_KEYS: usize = 16;
 
 fn is_repeated<'a, V>(members: &[(Cow<'a, str>, V)], seen: &mut HashSet<Cow<'a, str>>, key: &str) -> bool {
@@ -312,9 +289,6 @@ impl<'de> Visitor<'de> for Items {
     }
 }
 
-/// Parses a request body that must be one JSON object.
-///
-/// # Errors
 /// `invalid_json` if the body is not UTF-8 or not JSON, or nests too deep; `invalid_body` if it is not an object,
 /// repeats a key or has more than [`JSON_MEMBERS_MAX_COUNT`] keys.
 pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
@@ -323,10 +297,9 @@ pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'
     members.map(|members| members.0).map_err(|fault| body_problem(text, &fault))
 }
 
-/// The beginnings of serde_json's messages for lone surrogates.
+/// Of serde_json's messages.
 const SURROGATE_FAULTS: [&str; 2] = ["lone leading surrogate in hex escape", "unexpected end of hex escape"];
 
-/// Returns `invalid_json` for text that is not JSON, and `invalid_body` for JSON of the wrong shape.
 fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
     let text = text.trim_ascii();
     let Some(first) = text.bytes().next() else {
@@ -335,8 +308,7 @@ fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {
     if let Err(syntax) = serde_json::from_str::<IgnoredAny>(text) {
         return malformed(&syntax.to_string());
     }
-    // `IgnoredAny` accepts lone surrogates everywhere; `members` accepts them only in nested values, which it does not
-    // decode.
+    // `IgnoredAny` accepts lone surrogates everywhere; `members` accepts them only in nested values.
     let is_half = members(text).is_err_and(|fault| {
         let fault = fault.to_string();
         SURROGATE_FAULTS.iter().any(|half| fault.starts_with(half))

@@ -32,8 +32,7 @@ use uuid::Uuid;
 
 const ISSUER: &str = "selkie";
 
-/// The claim `iss` of links to the console. Links are signed like keys, but their issuer keeps them from being accepted
-/// as keys.
+/// The claim `iss` of links to the console keeps links from being accepted as keys.
 const LINK_ISSUER: &str = "selkie-console";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -44,7 +43,6 @@ pub enum Access {
 }
 
 impl Access {
-    /// Returns `"full"` or `"read"`, as in the claim `acc` and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Access::Full => "full",
@@ -75,27 +73,24 @@ impl FromStr for Access {
     }
 }
 
-/// The rights of a key or token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
     Full,
-    /// Reading every record, schema and file of the key's project.
+    /// Reading every record, schema and file of the project.
     Read,
     Role(Arc<RoleGrant>),
 }
 
-/// A role, and the claims that its rules may refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleGrant {
     pub role: RoleName,
     pub claims: RoleClaims,
 }
 
-/// Claims by name, with the values as the token has them.
+/// By name, as the token has them.
 pub type RoleClaims = BTreeMap<String, serde_json::Value>;
 
 impl Grant {
-    /// Returns `"full"`, `"read"` or the role's name.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Full => "full",
@@ -122,8 +117,7 @@ enum AccessClaim {
     Role,
 }
 
-/// The claims of an API key or of a link to the console. They need not be valid: [`verify`] checks the claims of a key
-/// and returns a [`Principal`].
+/// Need not be valid: [`verify`] checks the claims of a key and returns a [`Principal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     iss: String,
@@ -132,7 +126,7 @@ pub struct Claims {
     acc: AccessClaim,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     role: Option<String>,
-    /// The claims that the role's rules may refer to.
+    /// For the role's rules.
     #[serde(default, skip_serializing_if = "RoleClaims::is_empty")]
     clm: RoleClaims,
     iat: u64,
@@ -141,7 +135,7 @@ pub struct Claims {
 }
 
 impl Claims {
-    /// Creates the claims of a new API key. `key_id` must be a UUIDv7; times are seconds since 1970.
+    /// `key_id` must be a UUIDv7; times are seconds since 1970.
     pub fn new(
         key_id: Uuid,
         project: &ProjectName,
@@ -171,9 +165,8 @@ impl Claims {
         self
     }
 
-    /// Converts claims whose signature was verified; does not check the expiry. Returns `None` if the issuer is not
-    /// `issuer`, the key id, project name or role name is invalid, the role does not fit `acc`, or `iat` is more than
-    /// [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
+    /// The signature must have been verified; the expiry is not checked. `None` also if the role does not fit `acc`, or
+    /// `iat` is more than [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
     fn into_principal(self, issuer: &str, now: u64) -> Option<Principal> {
         let key_id = Uuid::try_parse(&self.sub).ok().filter(|id| {
             // Other code compares ids as text, so only one spelling is accepted.
@@ -196,8 +189,7 @@ impl Claims {
     }
 }
 
-/// The caller of a request, proven by the signature of an API key, of a link to the console or of a user's token. The
-/// key may have been revoked meanwhile. Cheap to clone.
+/// Proven by the signature of an API key, a console link or a user's token. The key may have been revoked meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     key_id: Uuid,
@@ -207,13 +199,12 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Creates the principal of a user whose token was verified. `subject` is the user's [`subject_id`]. `expires_at`
-    /// is in seconds since 1970.
+    /// `subject` is the user's [`subject_id`]; `expires_at` is in seconds since 1970.
     pub fn of_user(project: ProjectName, subject: Uuid, grant: Grant, expires_at: u64) -> Self {
         Self { key_id: subject, project: Arc::new(project), grant, expires_at: Some(expires_at) }
     }
 
-    /// Returns the id of the API key or link, a UUIDv7, or of the user, a UUIDv8.
+    /// A UUIDv7 of an API key or link, or a UUIDv8 of a user.
     pub fn key_id(&self) -> Uuid {
         self.key_id
     }
@@ -226,7 +217,6 @@ impl Principal {
         &self.grant
     }
 
-    /// Removes the claims that the role's rules may refer to.
     fn without_claims(mut self) -> Self {
         if let Grant::Role(grant) = &mut self.grant {
             *grant = Arc::new(RoleGrant { role: grant.role.clone(), claims: RoleClaims::new() });
@@ -234,15 +224,12 @@ impl Principal {
         self
     }
 
-    /// Returns the time from which on the key or token is invalid, in seconds since 1970; `None` if it never expires.
+    /// Seconds since 1970; invalid from this second on.
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
     }
 
-    /// Checks that the key, link or user's token has not expired at `now` (seconds since 1970).
-    ///
-    /// # Errors
-    /// `expired_key` if `now` is at or after [`Principal::expires_at`].
+    /// `expired_key` if `now` (seconds since 1970) is at or after [`Principal::expires_at`].
     pub fn check_lifetime(&self, now: u64) -> Result<(), Problem> {
         match self.expires_at {
             Some(end) if now >= end => Err(Problem::new(ErrorCode::ExpiredKey, "The key's lifetime is over.")
@@ -252,24 +239,17 @@ impl Principal {
     }
 }
 
-/// Verifies an `Authorization` header: `Bearer <key>`, with the scheme in any case, or only `<key>`. `now` is in
-/// seconds since 1970.
-///
-/// # Errors
-/// `missing_key` without a key; `expired_key` if `now` is at or after `exp`; `invalid_key` if the header or the key is
-/// malformed, or if the key was not signed by this installation or was issued in the future.
+/// Accepts `Bearer <key>`, or only `<key>`; `now` is in seconds since 1970. `missing_key`; `expired_key` from `exp` on;
+/// `invalid_key` if the key is malformed, was not signed by this installation or was issued in the future.
 pub fn verify(authorization: Option<&str>, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
     Token::from_header(authorization)?.verify(keys, now)
 }
 
-/// The unverified token of an `Authorization` header, at most [`AUTHORIZATION_MAX_BYTES`] long.
+/// Unverified, at most [`AUTHORIZATION_MAX_BYTES`] long.
 #[derive(Clone, Copy)]
 pub struct Token<'a>(&'a str);
 
 impl<'a> Token<'a> {
-    /// Extracts the token from an `Authorization` header.
-    ///
-    /// # Errors
     /// `missing_key` without a token; `invalid_key` if the header is too long, has another scheme than `Bearer`, or has
     /// white space within the token.
     pub fn from_header(authorization: Option<&'a str>) -> Result<Self, Problem> {
@@ -297,18 +277,12 @@ impl<'a> Token<'a> {
         TokenDigest(Sha256::digest(self.0.as_bytes()).into())
     }
 
-    /// Verifies the token, which takes about 0.1 ms. Callers should cache the principal under [`Token::digest`].
-    ///
-    /// # Errors
-    /// `invalid_key` or `expired_key`, as [`verify`] does.
+    /// Takes about 0.1 ms: callers should cache the principal under [`Token::digest`]. Fails as [`verify`] does.
     pub fn verify(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
         self.verify_of(ISSUER, keys, now)
     }
 
-    /// Verifies the token of a link to the console. Doesn't check whether the link was used before.
-    ///
-    /// # Errors
-    /// `invalid_key` or `expired_key`, as [`verify`] does.
+    /// For a link to the console. Doesn't check whether the link was used before.
     pub fn verify_link(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
         self.verify_of(LINK_ISSUER, keys, now)
     }
@@ -321,12 +295,11 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Returns the index of the first space or tab; `None` without one.
 fn blank(text: &str) -> Option<usize> {
     memchr::memchr2(b' ', b'\t', text.as_bytes())
 }
 
-/// SHA-256 of a token: a cache key that does not reveal the token.
+/// SHA-256: a cache key that does not reveal the token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenDigest([u8; 32]);
 
@@ -336,7 +309,6 @@ impl fmt::Debug for TokenDigest {
     }
 }
 
-/// Writes the digest in hex.
 impl fmt::Display for TokenDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -347,7 +319,7 @@ fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidKey, message)
 }
 
-/// Returns the same `invalid_key` problem for every kind of forgery, so that a forger learns nothing.
+/// The same for every kind of forgery, so that a forger learns nothing.
 fn foreign() -> Problem {
     invalid("The key is malformed or was not signed by this installation.")
 }

@@ -1,18 +1,7 @@
-//! The code shared by the edge (a Cloudflare worker) and the origin (the server). A request passes in this order:
-//!
-//! ```text
-//! request::check_url, check_headers → ok | Problem
-//! request::RequestHead::read → RequestHead
-//! admission::admit           → Principal + Pending      operation::parse_head, authentication, policy::permit
-//! Pending::finish(body)      → Operation
-//! envelope::Encoder(row, row, …) → body chunks
-//!
-//! an upload's body             upload::Parser (push bytes, pull events) → UploadForm
-//! ```
-//!
-//! The crate uses no clock, randomness, environment, async runtime or I/O: callers pass the time and ids as parameters.
-//! Edge and origin parse with the same functions, so that they agree: the edge refuses invalid requests early, and the
-//! origin checks everything again.
+//! The code shared by the edge (a Cloudflare worker) and the origin. A request passes `request::RequestHead::read`,
+//! `admission::admit`, `Pending::finish` and `envelope::Encoder`; an upload's body passes `upload::Parser`. Uses no
+//! clock, randomness, environment, async runtime or I/O. The edge refuses invalid requests early, and the origin checks
+//! everything again.
 
 pub mod admission;
 pub mod conditional;

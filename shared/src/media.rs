@@ -12,19 +12,16 @@ use std::fmt;
 
 pub use cache_purge::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, project_to_purge, purge_project};
 
-/// Characters that are percent-encoded in a URL: all except the unreserved characters of RFC 3986.
+/// All except the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The name of a media file without its folder: no slash, at most 255 bytes.
+/// Without its folder: no slash, at most 255 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MediaName(Box<str>);
 
 impl MediaName {
-    /// Checks a file's name, after dropping a leading `/`.
-    ///
-    /// # Errors
-    /// `invalid_body` if the name is empty, `.` or `..`, is too long, or contains a slash, a backslash, a control
-    /// character, or a character that ends a line or changes the direction of text.
+    /// Drops a leading `/`. `invalid_body` if the name is empty, `.` or `..`, too long, or has a character that is not
+    /// allowed.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let name = text.strip_prefix('/').unwrap_or(text);
         if name.contains('/') {
@@ -38,8 +35,7 @@ impl MediaName {
         &self.0
     }
 
-    /// Returns the text after the name's last dot, in lower case; `None` without a dot (`README`), or if nothing is
-    /// before the dot (`.profile`) or after it.
+    /// In lower case; `None` for `README` and `.profile`.
     pub fn extension(&self) -> Option<String> {
         let (stem, extension) = self.0.rsplit_once('.')?;
         (!stem.is_empty() && !extension.is_empty()).then(|| extension.to_lowercase())
@@ -52,7 +48,7 @@ impl fmt::Display for MediaName {
     }
 }
 
-/// A folder of media files: parts separated by slashes, at most 255 bytes; empty for the root.
+/// Parts separated by slashes, at most 255 bytes; empty for the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FolderPath(Box<str>);
 
@@ -61,10 +57,8 @@ impl FolderPath {
         Self::default()
     }
 
-    /// Checks a folder's path, after dropping a leading and a trailing slash.
-    ///
-    /// # Errors
-    /// `invalid_body` if the path is too long, or if a part of it is not a valid [`MediaName`].
+    /// Drops a leading and a trailing slash. `invalid_body` if the path is too long, or a part is no valid
+    /// [`MediaName`].
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let path = text.strip_prefix('/').unwrap_or(text);
         if path.is_empty() {
@@ -82,7 +76,7 @@ impl FolderPath {
         &self.0
     }
 
-    /// Returns the paths of the folder's ancestors, outermost first, and then of the folder itself; without the root.
+    /// Outermost first, then the folder itself; without the root.
     pub fn lineage(&self) -> impl Iterator<Item = &str> {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
         let own = (!self.0.is_empty()).then_some(self.0.len());
@@ -115,8 +109,7 @@ fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
     Err(refused(kind, whole, fault))
 }
 
-/// Returns whether a character ends a line or changes the direction of text. After such a character, `gpj.exe` would be
-/// shown as `exe.jpg`.
+/// After such a character, `gpj.exe` would be shown as `exe.jpg`.
 fn disguises(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -131,7 +124,7 @@ fn refused(kind: &str, text: &str, fault: &str) -> Problem {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
-    /// Images. An image gets a thumbnail if a decoder supports its format.
+    /// An image gets a thumbnail if a decoder supports its format.
     Image,
     Video,
     Audio,
@@ -157,7 +150,7 @@ impl MediaKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rendition {
-    /// The file as it was uploaded.
+    /// As uploaded.
     Original,
     Thumbnail,
 }
@@ -172,18 +165,14 @@ pub struct FilePath {
 impl FilePath {
     pub const PREFIX: &'static str = "/media/";
 
-    /// Parses the path of a file's URL, percent-encoded as received.
-    ///
-    /// # Errors
-    /// `media_not_found` for a path that no file can have.
+    /// Percent-encoded as received. `media_not_found` for a path that no file can have.
     pub fn parse(path: &str) -> Result<Self, Problem> {
         Self::read(path).ok_or_else(Self::not_found)
     }
 
     fn read(path: &str) -> Option<Self> {
         let (project, rest) = path.strip_prefix(Self::PREFIX)?.split_once('/')?;
-        // Each part is decoded by itself, so that an encoded slash does not separate parts. A path with an encoded
-        // slash is refused.
+        // Each part is decoded by itself. An encoded slash is refused.
         let mut parts =
             rest.split('/').map(|part| percent_decode_str(part).decode_utf8().ok()).collect::<Option<Vec<_>>>()?;
         if parts.iter().any(|part| part.is_empty() || part.contains('/')) {
@@ -202,13 +191,13 @@ impl FilePath {
         url_path(self.project.as_str(), self.folder.as_str(), &self.name.0)
     }
 
-    /// Returns the problem for a file that does not exist, or that the caller may not see.
+    /// Also for a file that the caller may not see.
     pub fn not_found() -> Problem {
         Problem::new(ErrorCode::MediaNotFound, "There is no such file.")
     }
 }
 
-/// Returns the percent-encoded path of a file's URL. The names must be valid.
+/// Percent-encoded. The names must be valid.
 pub fn url_path(project: &str, folder: &str, name: &str) -> String {
     let mut path = format!("{}{project}", FilePath::PREFIX);
     let parts = folder.split('/').filter(|part| !part.is_empty());

@@ -40,8 +40,7 @@ pub struct TablePath {
     pub table: TableName,
 }
 
-/// The `{id}` in a record's path: the value of the column `id`, or else of the primary key; several values for a
-/// composite key.
+/// The column `id`, or else the primary key; several values for a composite key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordId {
     whole: String,
@@ -49,9 +48,8 @@ pub struct RecordId {
 }
 
 impl RecordId {
-    /// Decodes a path segment; `invalid_identifier` if its percent-encoding is invalid. Plain commas separate a
-    /// composite key's parts. An encoded comma (`%2C`) belongs to a part, unless there is no plain comma: see
-    /// [`RecordId::parts`].
+    /// Plain commas separate a composite key's parts. An encoded comma (`%2C`) belongs to a part, unless there is no
+    /// plain comma: see [`RecordId::parts`].
     fn decode(segment: &str) -> Result<Self, Problem> {
         let parts = segment
             .split(',')
@@ -64,8 +62,7 @@ impl RecordId {
         &self.whole
     }
 
-    /// Returns the parts for a key of `wanted` columns; `None` if the id has another number of parts. An id without
-    /// plain commas is split at its encoded commas.
+    /// `None` if the id has another number of parts. An id without plain commas is split at its encoded commas.
     pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
         let parts: Vec<&str> = match self.parts.as_slice() {
             [whole] => whole.split(',').collect(),
@@ -75,8 +72,7 @@ impl RecordId {
     }
 }
 
-/// A parsed request. The bodies of uploads, MCP messages and management requests are not parsed here, but by the
-/// origin.
+/// The origin parses the bodies of uploads, MCP messages and management requests.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     target_pointer_width = "64",
@@ -98,17 +94,15 @@ pub enum Operation {
     Manage(Management),
 }
 
-/// The names that a listing request asks for, as far as the caller may see them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listing {
     Databases,
     Tables(DatabaseName),
 }
 
-/// The format of a description of the API, which contains only what the caller may use.
+/// Contains only what the caller may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApiForm {
-    /// An OpenAPI 3.1 document.
     OpenApi,
     TypeScript,
     Python,
@@ -118,7 +112,7 @@ pub enum ApiForm {
 impl ApiForm {
     pub const ALL: [Self; 4] = [Self::OpenApi, Self::TypeScript, Self::Python, Self::Rust];
 
-    /// Returns the last part of the description's path, `/api/v1/…`.
+    /// In `/api/v1/…`.
     pub const fn file_name(self) -> &'static str {
         match self {
             Self::OpenApi => "openapi.json",
@@ -150,12 +144,11 @@ pub enum RecordOperation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyUse {
     None,
-    /// JSON, or the CSV or lines of JSON of an insert, which [`Pending::finish`] parses; also the body of an MCP
-    /// message or a management request, which the origin parses.
+    /// JSON, CSV or NDJSON for [`Pending::finish`]; also MCP messages and management requests, which the origin parses.
     Json,
-    /// JSON or multipart with files, parsed as they arrive. [`Pending::finish`] does not need the body.
+    /// JSON or multipart with files, parsed as they arrive, without [`Pending::finish`].
     Upload,
-    /// The raw bytes of one file, stored as they arrive. [`Pending::finish`] does not need the body.
+    /// Stored as they arrive, without [`Pending::finish`].
     Bytes,
 }
 
@@ -170,7 +163,6 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the joined tables of a read; empty for other operations.
     pub fn joins(&self) -> &[Join] {
         match self {
             Self::Read(read) => &read.joins,
@@ -179,7 +171,6 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the includes of a read; empty for other operations.
     pub fn includes(&self) -> &[Include] {
         match self {
             Self::Read(read) => &read.includes,
@@ -188,8 +179,7 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the condition on the records; `None` without one, for inserts, and for operations on one record by its
-    /// id.
+    /// `None` also for inserts, and for operations on one record by its id.
     pub fn filter(&self) -> Option<&Condition> {
         match self {
             Self::Read(read) => read.filter.as_ref(),
@@ -199,7 +189,6 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the options that all writes share; `None` for a read.
     pub fn write_options(&self) -> Option<&WriteOptions> {
         match self {
             Self::Read(_) | Self::ReadOne(_) => None,
@@ -209,8 +198,7 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the write without `returning`, if only the header `Prefer: return=representation` asks for the records;
-    /// `None` for any other operation.
+    /// `None` unless only `Prefer: return=representation` asks for the records.
     pub fn without_preference(&self) -> Option<Self> {
         self.write_options().filter(|options| options.preference == Some(Preference::Representation))?;
         let mut plain = self.clone();
@@ -224,7 +212,7 @@ impl RecordOperation {
         Some(plain)
     }
 
-    /// Returns [`Action::Explain`] for a read with `explain`, which needs more access than other reads; else `None`.
+    /// [`Action::Explain`] needs more access than other reads.
     pub fn further_action(&self) -> Option<Action> {
         match self {
             Self::Read(Read { answer, .. }) | Self::ReadOne(ReadOne { answer, .. }) => {
@@ -234,20 +222,19 @@ impl RecordOperation {
         }
     }
 
-    /// Returns whether the operation changes nothing, so that it may be run twice.
+    /// May be run twice.
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read(_) | Self::ReadOne(_))
     }
 }
 
-/// A request whose head is parsed, but not its body.
 #[derive(Clone, Debug)]
 pub struct Pending {
     action: Action,
     step: Step,
-    /// The `unsupported_media_type` problem of the body's headers, if any. Reported after the access check.
+    /// Reported after the access check.
     unreadable: Option<Problem>,
-    /// What the request's key may do: everything until [`Pending::permit`] sets it.
+    /// Everything until [`Pending::permit`] sets it.
     grant: Grant,
 }
 
@@ -287,12 +274,8 @@ impl Pending {
         self.step.body()
     }
 
-    /// Checks that a key or user's token with this grant may do the action, then that the body's type is supported.
-    /// [`Pending::finish`] checks an action that only the body asks for.
-    ///
-    /// # Errors
-    /// `full_access_required` for a read-only key, if the action needs full access; `role_forbids` for a key with a
-    /// role, if no role can allow the action; `unsupported_media_type` for the body's type or encoding.
+    /// `full_access_required` for a read-only key, `role_forbids` if no role can allow the action,
+    /// `unsupported_media_type` for the body. [`Pending::finish`] checks an action that only the body asks for.
     pub(crate) fn permit(mut self, grant: &Grant) -> Result<Self, Problem> {
         permit(self.action, grant)?;
         self.check_body_type()?;
@@ -300,21 +283,14 @@ impl Pending {
         Ok(self)
     }
 
-    /// Checks that the body's `Content-Type` and `Content-Encoding`, if the operation has a body, are supported.
-    ///
-    /// # Errors
-    /// `unsupported_media_type` if not.
+    /// `unsupported_media_type` for the body's `Content-Type` or `Content-Encoding`.
     pub fn check_body_type(&self) -> Result<(), Problem> {
         self.unreadable.clone().map_or(Ok(()), Err)
     }
 
-    /// Parses the body. Ignores `body` if the operation has none, and for uploads, MCP messages and management
-    /// requests.
-    ///
-    /// # Errors
-    /// `invalid_json`, `invalid_body`, `invalid_query_option`, `invalid_filter`, `invalid_identifier`, `unknown_field`
-    /// or `unsupported_media_type`; `full_access_required` or `role_forbids` if the body asks for more than the key may
-    /// do; for an operation of a batch, also the errors of [`parse_head`].
+    /// Ignores `body` if the operation has none, and for uploads, MCP messages and management requests. Fails with
+    /// 400s, `unsupported_media_type`, or, if the body asks for more than the key may do, `full_access_required` or
+    /// `role_forbids`.
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
         let operation = match self.step {
@@ -336,12 +312,8 @@ impl Pending {
     }
 }
 
-/// Parses a request's head: its route, method, options and content type.
-///
-/// # Errors
-/// `uri_too_long`, `route_not_found`, `method_not_allowed`, `media_not_found`, `record_not_found`,
-/// `invalid_identifier`, `invalid_query_option`, `invalid_filter` or `unknown_field`; also `precondition_failed`,
-/// `invalid_media` or `invalid_body` for headers of resumable uploads.
+/// Route, method, options and content type. Headers of resumable uploads also fail with `precondition_failed`,
+/// `invalid_media` or `invalid_body`.
 pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     let resource = route::resolve(head)?;
     let pairs = options::pairs(head.query, texts(&resource))?;
@@ -411,7 +383,6 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     Ok(Pending { action, step, unreadable, grant: Grant::Full })
 }
 
-/// Returns the query options of a resource whose values are never parsed as JSON.
 fn texts(resource: &Resource) -> &'static [&'static str] {
     match resource {
         Resource::Library => MediaList::TEXTS,

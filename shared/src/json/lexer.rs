@@ -14,12 +14,12 @@ pub(crate) enum Token {
     CloseList,
     Colon,
     Comma,
-    /// The opening quote of a string. [`Lexer::text`] or the caller reads the rest.
+    /// [`Lexer::text`] or the caller reads the rest.
     Quote,
     True,
     False,
     Null,
-    /// The first byte of a number. The caller reads the rest.
+    /// The first byte. The caller reads the rest.
     Number(u8),
 }
 
@@ -66,28 +66,26 @@ pub(crate) enum Text {
 
 #[derive(Default)]
 pub(crate) struct Lexer {
-    /// Number of the body's bytes read so far.
+    /// Of the body.
     offset: u64,
     from: u64,
     marked: usize,
     lines: u64,
     line_from: u64,
     has_begun: bool,
-    /// The token `true`, `false` or `null` that is being read, and the number of its bytes read so far.
+    /// The incomplete token, and the number of its bytes read so far.
     word: Option<(Token, usize)>,
-    /// The string that is being read, from its opening quote on, with escapes as written.
+    /// From the opening quote on, with escapes as written.
     text: Vec<u8>,
     is_escaped: bool,
 }
 
 impl Lexer {
-    /// Returns whether anything but white space and a byte-order mark was read.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// Returns whether the input read so far ends within `true`, `false`, `null` or a byte-order mark. Doesn't know of
-    /// strings and numbers, whose ends the caller finds.
+    /// Doesn't know of strings and numbers, whose ends the caller finds.
     pub(crate) fn is_within_token(&self) -> bool {
         self.word.is_some() || self.is_within_mark()
     }
@@ -100,7 +98,6 @@ impl Lexer {
         self.offset
     }
 
-    /// Removes the first `bytes` bytes from `input`.
     pub(crate) fn advance(&mut self, input: &mut &[u8], bytes: usize) {
         *input = &input[bytes..];
         self.offset += bytes as u64;
@@ -110,7 +107,6 @@ impl Lexer {
         self.place(self.offset)
     }
 
-    /// Formats an offset on the current line for messages, with line and column from the second line on.
     fn place(&self, at: u64) -> String {
         match self.lines {
             0 => format!("byte {at}"),
@@ -118,11 +114,8 @@ impl Lexer {
         }
     }
 
-    /// Skips white space and returns the next token; `None` if `input` ends first, so that the caller calls again with
-    /// the next piece. Of a string or number, only the first byte is read.
-    ///
-    /// # Errors
-    /// `invalid_json` if the next bytes are not a token, for example because `true` is misspelt.
+    /// `None` if `input` ends first. Of a string or number, only the first byte is read. `invalid_json` for other
+    /// bytes.
     pub(crate) fn token(&mut self, input: &mut &[u8]) -> Result<Option<Token>, Problem> {
         if self.word.is_some() {
             return self.word(input);
@@ -186,7 +179,6 @@ impl Lexer {
         self.advance(input, read);
     }
 
-    /// Skips a byte-order mark, or the part of it that has arrived.
     fn mark(&mut self, input: &mut &[u8]) {
         while self.offset == self.marked as u64
             && self.marked < BYTE_ORDER_MARK.len()
@@ -219,12 +211,9 @@ impl Lexer {
         Ok(None)
     }
 
-    /// Continues to read the string that the last [`Token::Quote`] began. Returns [`Text::Whole`] with the decoded
-    /// string, [`Text::Partial`] if `input` ends first, or [`Text::TooLong`] if the string, as written and with its
-    /// opening quote, has more than [`UPLOAD_TEXT_MAX_BYTES`] bytes.
-    ///
-    /// # Errors
-    /// `invalid_json` if the string has an invalid escape, a control character or invalid UTF-8.
+    /// Continues the string of the last [`Token::Quote`]. [`Text::TooLong`]: more than [`UPLOAD_TEXT_MAX_BYTES`] bytes,
+    /// as written and with its opening quote. `invalid_json` for an invalid escape, a control character or invalid
+    /// UTF-8.
     pub(crate) fn text(&mut self, input: &mut &[u8]) -> Result<Text, Problem> {
         while let Some(&byte) = input.first() {
             if self.text.len() > UPLOAD_TEXT_MAX_BYTES {
@@ -241,8 +230,8 @@ impl Lexer {
                         Err(fault) => {
                             let said = fault.to_string();
                             let said = match said.split(" at line ").next() {
-                                // The closing quote was read as a hex digit of a `\u` escape, so serde_json found the
-                                // text's end first.
+                                // A `\u` escape took the closing quote for a hex digit, so serde_json found the text's
+                                // end first.
                                 None | Some("EOF while parsing a string") => "invalid escape",
                                 Some(said) => said,
                             };
@@ -266,7 +255,6 @@ impl Lexer {
     }
 }
 
-/// Formats a byte for messages: as a character if it is printable ASCII, else as hexadecimal.
 fn shown(byte: u8) -> String {
     match byte {
         b' '..=b'~' => char::from(byte).to_string(),

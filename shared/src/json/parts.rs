@@ -1,10 +1,8 @@
-//! Splits JSON that serde_json has validated into its parts, so that the rows of a batch are not parsed twice.
-//!
-//! For text that is not JSON, the parts are meaningless, but splitting ends and does not panic.
+//! Splits JSON that serde_json has validated, so that the rows of a batch are not parsed twice. For text that is not
+//! JSON, the parts are meaningless, but splitting ends and does not panic.
 
 use super::string_end;
 
-/// Iterates over the items of a JSON list, or over the keys and values of an object, each as text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts<'a> {
     text: &'a str,
@@ -12,12 +10,11 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Begins after the opening bracket of a list or object, which must be the first byte of `text`.
+    /// `text` begins with the opening bracket.
     pub(crate) fn inside(text: &'a str) -> Self {
         Self { text, at: 1 }
     }
 
-    /// Returns the first byte of the next part without consuming it; `None` at a closing bracket or the text's end.
     pub(crate) fn first_byte(&mut self) -> Option<u8> {
         loop {
             match self.text.as_bytes().get(self.at)? {
@@ -28,7 +25,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Skips one bracket: enters the list or object that comes next, or leaves the current one after its last part.
+    /// Enters the list or object that comes next, or leaves the current one after its last part.
     pub(crate) fn pass_bracket(&mut self) {
         self.at += 1;
     }
@@ -50,12 +47,10 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
-/// Returns whether a byte separates parts or ends the last part.
 fn is_between_parts(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b']' | b'}')
 }
 
-/// Returns the index after the bracket that closes the bracket at index `at`, or the end of the text if none does.
 fn bracket_end(text: &[u8], mut at: usize) -> usize {
     let mut depth = 0_usize;
     while let Some(byte) = text.get(at) {

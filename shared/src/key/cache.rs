@@ -8,8 +8,7 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
-/// A cache of the values that verified tokens stand for. Has two generations of at most `capacity` tokens each: when
-/// the young generation is full, it becomes the old one, and the old one is dropped.
+/// Two generations of at most `capacity` tokens each: a full young generation becomes the old one, which is dropped.
 pub struct VerifiedTokens<V> {
     capacity: usize,
     young: HashMap<TokenDigest, V>,
@@ -27,7 +26,7 @@ impl<V: Clone> VerifiedTokens<V> {
         Self { capacity: capacity.max(1), young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// Returns the value for a token, which may have expired since it was verified; `None` if the token is not cached.
+    /// The token may have expired since it was verified.
     pub fn get(&mut self, token: &TokenDigest) -> Option<V> {
         if let Some(value) = self.young.get(token) {
             return Some(value.clone());
@@ -51,8 +50,7 @@ impl<V> VerifiedTokens<V> {
     }
 }
 
-/// A set of public keys, and a cache of the principals that it verified. The principals have no claims for the rules of
-/// roles, which only the origin applies.
+/// The principals have no claims, which only the origin needs for the rules of roles.
 #[derive(Debug)]
 pub struct TokenCache {
     keys: KeySet,
@@ -60,17 +58,12 @@ pub struct TokenCache {
 }
 
 impl TokenCache {
-    /// Creates an empty cache for up to twice `capacity` tokens. The cache owns `keys`: a new key set needs a new
-    /// cache, so that all cached tokens are dropped.
+    /// For up to twice `capacity` tokens. A new key set needs a new cache, so that all cached tokens are dropped.
     pub fn new(keys: KeySet, capacity: usize) -> Self {
         Self { keys, tokens: VerifiedTokens::new(capacity) }
     }
 
-    /// Verifies an `Authorization` header as [`super::verify`] does, without checking a cached token's signature again.
-    /// The principal has no claims for the rules of a role.
-    ///
-    /// # Errors
-    /// `missing_key`, `invalid_key` or `expired_key`, as [`super::verify`] does.
+    /// As [`super::verify`], but without claims, and without checking a cached token's signature again.
     pub fn verify(&mut self, authorization: Option<&str>, now: u64) -> Result<Arc<Principal>, Problem> {
         let token = Token::from_header(authorization)?;
         let digest = token.digest();

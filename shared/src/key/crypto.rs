@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 static PROVIDER: CryptoProvider =
     CryptoProvider { signer_factory: signer, verifier_factory: verifier, key_utils: KeyUtils::new_unimplemented() };
 
-/// Registers this crypto provider with the JWT library, before its first use. Later calls do nothing.
+/// Must run before the library's first use.
 pub(super) fn install() {
     static INSTALLED: OnceLock<()> = OnceLock::new();
     INSTALLED.get_or_init(|| {
-        // Fails only if a test installed another provider before, which then does the work.
+        // Fails only if a test installed another provider before.
         let _ = PROVIDER.install_default();
     });
 }

@@ -1,5 +1,4 @@
-//! The issuers whose tokens the edge verifies: the value of the worker's variable `ISSUERS`, as `selkie issuer keys`
-//! prints it.
+//! The issuers whose tokens the edge verifies: the worker's variable `ISSUERS`, from `selkie issuer keys`.
 
 use super::user_token::untrusted;
 use super::{JwkSetFault, KeyFault, UserToken, VerificationKeys};
@@ -14,11 +13,11 @@ pub struct EdgeIssuer {
     pub keys: VerificationKeys,
 }
 
-/// At most [`EDGE_ISSUERS_MAX_COUNT`] issuers, each with a key. No two have both the same `iss` and the same audience.
+/// At most [`EDGE_ISSUERS_MAX_COUNT`], each with a key. No two have both the same `iss` and the same audience.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EdgeIssuers(Vec<EdgeIssuer>);
 
-/// The reason why a list of issuers is invalid for an edge. Entries are numbered from 1; no message shows a value.
+/// Entries are numbered from 1; no message shows a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EdgeIssuersFault {
     #[error("it is no JSON list of objects with \"issuer\", \"audience\" and \"jwks\"")]
@@ -36,10 +35,6 @@ pub enum EdgeIssuersFault {
 }
 
 impl EdgeIssuers {
-    /// Checks issuers and combines them.
-    ///
-    /// # Errors
-    /// There are too many issuers, an issuer has no key, or an issuer is repeated with the same audience.
     pub fn new(issuers: Vec<EdgeIssuer>) -> Result<Self, EdgeIssuersFault> {
         if issuers.len() > EDGE_ISSUERS_MAX_COUNT {
             return Err(EdgeIssuersFault::TooMany(issuers.len()));
@@ -56,11 +51,8 @@ impl EdgeIssuers {
         Ok(Self(issuers))
     }
 
-    /// Parses a list such as `[{"issuer": "https://id.example", "audience": "app", "jwks": {"keys": […]}}]`. Ignores
-    /// keys that can't verify tokens, but refuses secret keys.
-    ///
-    /// # Errors
-    /// The list is malformed, a key is secret, or [`EdgeIssuers::new`] refuses the issuers.
+    /// Parses `[{"issuer": "https://id.example", "audience": "app", "jwks": {"keys": […]}}]`. Ignores keys that can't
+    /// verify tokens, but refuses secret keys.
     pub fn parse(text: &str) -> Result<Self, EdgeIssuersFault> {
         let Ok(Value::Array(entries)) = serde_json::from_str(text) else {
             return Err(EdgeIssuersFault::Form);
@@ -85,16 +77,14 @@ impl EdgeIssuers {
         self.0.is_empty()
     }
 
-    /// Returns the list as JSON, in the form that [`EdgeIssuers::parse`] accepts.
+    /// As [`EdgeIssuers::parse`] accepts it.
     pub fn to_json(&self) -> Value {
         let entry = |EdgeIssuer { issuer, audience, keys }: &EdgeIssuer| json!({"issuer": issuer, "audience": audience, "jwks": keys.to_jwks()});
         self.0.iter().map(entry).collect()
     }
 
-    /// Returns the keys of the issuer that may have issued a token; `None` if the token's issuer is not listed.
-    ///
-    /// # Errors
-    /// `invalid_key` if the issuer is listed, but not for exactly one of the token's audiences.
+    /// `None` if the issuer is not listed; `invalid_key` if it is listed, but not for exactly one of the token's
+    /// audiences.
     pub fn keys_for(&self, token: &UserToken<'_>) -> Result<Option<&VerificationKeys>, Problem> {
         let listed = || self.0.iter().filter(|entry| entry.issuer == token.issuer());
         let mut meant = listed().filter(|entry| token.has_audience(&entry.audience));

@@ -1,6 +1,5 @@
 //! The public keys of an issuer of users' tokens. A key's type and curve determine its only algorithm, so that the
-//! header of a token can't choose another. Verifies no signature: origin and edge do that, each with its platform's
-//! library.
+//! header of a token can't choose another. Origin and edge verify signatures, each with its platform's library.
 
 use super::UserTokenHeader;
 use crate::ident::shown;
@@ -9,10 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-/// The accepted sizes of RSA moduli, in bits.
+/// Of the modulus.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
-/// The signature algorithms that are accepted in users' tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserTokenAlgorithm {
     EdDSA,
@@ -23,7 +21,6 @@ pub enum UserTokenAlgorithm {
 impl UserTokenAlgorithm {
     const ALL: [Self; 3] = [Self::EdDSA, Self::ES256, Self::RS256];
 
-    /// Returns the algorithm's name in `alg`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::EdDSA => "EdDSA",
@@ -32,7 +29,6 @@ impl UserTokenAlgorithm {
         }
     }
 
-    /// Returns whether `alg` names an algorithm that is accepted.
     pub(super) fn has(alg: &str) -> bool {
         Self::ALL.iter().any(|known| known.as_str() == alg)
     }
@@ -41,16 +37,15 @@ impl UserTokenAlgorithm {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KeyMaterial {
     Ed25519([u8; 32]),
-    /// An uncompressed point of the curve P-256.
+    /// Uncompressed.
     P256([u8; 65]),
-    /// Modulus and exponent, big-endian, without leading zeros.
+    /// Big-endian, without leading zeros.
     Rsa {
         n: Vec<u8>,
         e: Vec<u8>,
     },
 }
 
-/// A public key of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct VerificationKey {
     kid: Option<String>,
@@ -70,7 +65,7 @@ impl VerificationKey {
         &self.material
     }
 
-    /// Returns the length of the key's signatures in bytes. A signature of another length is invalid.
+    /// A signature of another length is invalid.
     pub fn signature_bytes(&self) -> usize {
         match &self.material {
             KeyMaterial::Ed25519(_) | KeyMaterial::P256(_) => 64,
@@ -78,7 +73,7 @@ impl VerificationKey {
         }
     }
 
-    /// Returns the members of the key's JWK: its public part, without its id.
+    /// The public part, without its id.
     pub fn public_members(&self) -> Vec<(&'static str, String)> {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let word = str::to_owned;
@@ -99,16 +94,14 @@ impl VerificationKey {
     }
 }
 
-/// The reason why no key can verify a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoKey {
-    /// No key has the token's `kid`. The issuer may have published a newer key.
+    /// The issuer may have published a newer key.
     UnknownId,
-    /// No key has both the token's `kid`, if the token names one, and its algorithm; or several keys have them.
+    /// No key, or several keys, have the token's `kid`, if the token names one, and its algorithm.
     Unfit,
 }
 
-/// The reason why a text is no JWK set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JwkSetFault {
     #[error("it is larger than {} KiB", JWKS_MAX_BYTES / 1024)]
@@ -119,7 +112,7 @@ pub enum JwkSetFault {
     TooMany(usize),
 }
 
-/// A key of a JWK set that can't verify tokens.
+/// Of a JWK set: the key can't verify tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusableKey {
     /// The key's id, or its position.
@@ -145,16 +138,11 @@ pub enum KeyFault {
     Repeated,
 }
 
-/// The keys of a JWK set that can verify tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VerificationKeys(Vec<VerificationKey>);
 
 impl VerificationKeys {
-    /// Parses a JWK set (RFC 7517). Also returns the keys that can't verify tokens, since many sets also have keys for
-    /// encryption or other algorithms.
-    ///
-    /// # Errors
-    /// The text is no JWK set, or exceeds a limit.
+    /// RFC 7517. Also returns the unusable keys, since many sets have keys for encryption or other algorithms.
     pub fn parse(text: &str) -> Result<(Self, Vec<UnusableKey>), JwkSetFault> {
         if text.len() > JWKS_MAX_BYTES {
             return Err(JwkSetFault::TooLarge);
@@ -162,7 +150,6 @@ impl VerificationKeys {
         Self::of(&serde_json::from_str(text).map_err(|_| JwkSetFault::NotAJwkSet)?)
     }
 
-    /// Reads a parsed JWK set, as [`VerificationKeys::parse`] does.
     pub(super) fn of(set: &Value) -> Result<(Self, Vec<UnusableKey>), JwkSetFault> {
         let jwks = set.get("keys").and_then(Value::as_array).ok_or(JwkSetFault::NotAJwkSet)?;
         if jwks.len() > JWKS_KEYS_MAX_COUNT {
@@ -190,15 +177,11 @@ impl VerificationKeys {
         self.0.is_empty()
     }
 
-    /// Returns the public parts of the keys as a JWK set.
     pub(super) fn to_jwks(&self) -> Value {
         json!({"keys": self.0.iter().map(VerificationKey::to_jwk).collect::<Vec<_>>()})
     }
 
-    /// Returns the only key that has the `alg` of a token's header and, if the header has a `kid`, this `kid`.
-    ///
-    /// # Errors
-    /// [`NoKey::UnknownId`] if no key has the `kid`; [`NoKey::Unfit`] if not exactly one key fits.
+    /// The key must be the only one that has the header's `alg` and, if the header has one, its `kid`.
     pub fn find(&self, header: &UserTokenHeader) -> Result<&VerificationKey, NoKey> {
         let named = |key: &&VerificationKey| header.kid.is_none() || key.kid == header.kid;
         if header.kid.is_some() && !self.0.iter().any(|key| named(&key)) {
@@ -212,11 +195,10 @@ impl VerificationKeys {
     }
 }
 
-/// A parsed key of a JWK set.
 struct Jwk<'a>(&'a Value);
 
 impl Jwk<'_> {
-    /// Converts the key. Fails if the key can't verify tokens, or a key in `before` has the same `kid` and type.
+    /// Fails if the key can't verify tokens, or a key in `before` has the same `kid` and type.
     fn to_key(&self, before: &[VerificationKey]) -> Result<VerificationKey, KeyFault> {
         let (kty, kid) = (self.text("kty")?.ok_or(KeyFault::Malformed)?, self.text("kid")?);
         if self.has("d") || self.has("k") || kty == "oct" {
@@ -263,7 +245,6 @@ impl Jwk<'_> {
         self.0.get(name).is_some_and(|value| !value.is_null())
     }
 
-    /// Returns a text member; `None` if it is missing or null.
     fn text(&self, name: &str) -> Result<Option<&str>, KeyFault> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
@@ -281,7 +262,7 @@ impl Jwk<'_> {
         self.bytes(name)?.try_into().map_err(|_| KeyFault::Malformed)
     }
 
-    /// Decodes an unsigned number without its leading zeros, which some issuers write.
+    /// Without leading zeros, which some issuers write.
     fn number(&self, name: &str) -> Result<Vec<u8>, KeyFault> {
         let mut bytes = self.bytes(name)?;
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();

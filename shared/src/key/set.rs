@@ -1,5 +1,5 @@
-//! The installation's signing keys: the public keys, with which edge and origin verify tokens, and the private key,
-//! with which the origin and its command line sign tokens. `key.rs` checks the tokens' claims.
+//! The installation's signing keys: public keys, with which edge and origin verify tokens, and private keys, with which
+//! the origin and its command line sign. `key.rs` checks the tokens' claims.
 
 use super::{Claims, crypto};
 use crate::fingerprint::Fingerprint;
@@ -14,7 +14,7 @@ use std::fmt;
 
 pub use jsonwebtoken::errors::Error as SigningError;
 
-/// Maximum length of a signing key's id (`kid`). Selkie's own ids are UUIDs.
+/// Selkie's own ids are UUIDs.
 const KID_MAX_CHARS: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +45,6 @@ impl PublicKey {
     }
 }
 
-/// The public keys that verify tokens: 1 to [`SIGNING_KEYS_MAX_COUNT`].
 #[derive(Clone)]
 pub struct KeySet {
     keys: Vec<(PublicKey, DecodingKey)>,
@@ -65,11 +64,6 @@ impl PartialEq for KeySet {
 }
 
 impl KeySet {
-    /// Checks the keys and combines them to a set.
-    ///
-    /// # Errors
-    /// A [`KeySetError`] if there is no key or too many keys, an id is invalid or repeated, or bytes are no usable
-    /// Ed25519 point.
     pub fn new(keys: Vec<PublicKey>) -> Result<Self, KeySetError> {
         if keys.is_empty() || keys.len() > SIGNING_KEYS_MAX_COUNT {
             return Err(KeySetError::Count(keys.len()));
@@ -92,10 +86,7 @@ impl KeySet {
         Ok(Self { keys: checked, validation: validation() })
     }
 
-    /// Parses a JWK set (RFC 7517), as `selkie key jwks` prints it.
-    ///
-    /// # Errors
-    /// A [`KeySetError`] unless the text is a JWK set of 1 to [`SIGNING_KEYS_MAX_COUNT`] Ed25519 public keys.
+    /// RFC 7517, as `selkie key jwks` prints it: 1 to [`SIGNING_KEYS_MAX_COUNT`] Ed25519 public keys.
     pub fn from_jwks(text: &str) -> Result<Self, KeySetError> {
         let set: JwkSet<Jwk> = serde_json::from_str(text).map_err(|_| KeySetError::NotAJwkSet)?;
         if set.keys.len() > SIGNING_KEYS_MAX_COUNT {
@@ -106,7 +97,7 @@ impl KeySet {
 
     pub fn to_jwks(&self) -> String {
         let keys = self.keys.iter().map(|(key, _)| Jwk::of(key)).collect();
-        // A JWK set has only strings, so serialisation to memory can't fail.
+        // Only strings: serialisation to memory can't fail.
         serde_json::to_string(&JwkSet { keys }).unwrap_or_default()
     }
 
@@ -119,11 +110,10 @@ impl KeySet {
         self.keys.iter().map(|(key, _)| key.kid())
     }
 
-    /// Returns the claims of a token, unchecked; `None` if the token is malformed, has a `crit` header, or was not
-    /// signed by one of these keys.
+    /// The claims are unchecked. `None` if the token is malformed, has a `crit` header, or no key of the set signed it.
     pub(super) fn open(&self, token: &str) -> Option<Claims> {
         let header = decode_header(token).ok()?;
-        // `crit` lists extensions that the verifier must understand (RFC 7515, 4.1.11). Selkie supports none.
+        // `crit` lists extensions that the verifier must understand (RFC 7515, 4.1.11); none is supported.
         if header.alg != Algorithm::EdDSA || header.crit.is_some() {
             return None;
         }
@@ -133,8 +123,7 @@ impl KeySet {
     }
 }
 
-/// Returns the settings with which the JWT library checks only the signature. For claims, the library would read the
-/// system's clock, so `key.rs` checks them instead.
+/// For claims, the library would read the system's clock, so it checks only the signature.
 fn validation() -> Validation {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.required_spec_claims.clear();
@@ -155,7 +144,7 @@ impl fmt::Debug for SigningKey {
 }
 
 impl SigningKey {
-    /// Derives the key from 32 secret, uniformly random bytes.
+    /// The seed must be secret and uniformly random.
     pub fn from_seed(kid: &str, seed: &[u8; 32]) -> Self {
         let public = ed25519_dalek::SigningKey::from_bytes(seed).verifying_key();
         Self {
@@ -168,10 +157,7 @@ impl SigningKey {
         self.public.clone()
     }
 
-    /// Signs the claims and returns the token, which has about 350 characters if it grants no role.
-    ///
-    /// # Errors
-    /// The JWT library's error if the claims can't be serialised or signed.
+    /// The token has about 350 characters if it grants no role.
     pub fn sign(&self, claims: &Claims) -> Result<String, SigningError> {
         crypto::install();
         let mut header = Header::new(Algorithm::EdDSA);
@@ -185,7 +171,6 @@ struct JwkSet<K> {
     keys: Vec<K>,
 }
 
-/// An Ed25519 key as a JWK (RFC 8037).
 #[derive(Serialize, Deserialize)]
 struct Jwk {
     kid: Option<String>,
@@ -195,7 +180,7 @@ struct Jwk {
     #[serde(rename = "use")]
     usage: Option<String>,
     x: Option<String>,
-    /// The private key, parsed only to refuse it.
+    /// Parsed only to refuse it.
     #[serde(default, skip_serializing)]
     d: Option<IgnoredAny>,
 }

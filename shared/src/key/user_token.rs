@@ -12,11 +12,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-/// The values of `typ` of tokens that give access (RFC 7519, RFC 9068), in lower case. Issuers sign tokens of other
-/// types, such as `logout+jwt`, with the same keys for other purposes.
+/// Lower case (RFC 7519, RFC 9068). Issuers sign tokens of other types, such as `logout+jwt`, with the same keys.
 const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
-/// The unverified header of a user's token.
+/// Unverified.
 #[derive(Deserialize)]
 pub struct UserTokenHeader {
     pub alg: String,
@@ -26,7 +25,7 @@ pub struct UserTokenHeader {
     pub crit: Option<IgnoredAny>,
 }
 
-/// A well-formed JWT whose `iss` is not `selkie`. Nothing in it is verified.
+/// A well-formed JWT whose `iss` is not `selkie`, unverified.
 pub struct UserToken<'a> {
     signed: &'a str,
     signature: Vec<u8>,
@@ -35,22 +34,18 @@ pub struct UserToken<'a> {
     claims: RoleClaims,
 }
 
-/// The user that a verified token identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserIdentity {
-    /// The user's [`subject_id`].
+    /// The [`subject_id`].
     pub subject: Uuid,
-    /// The id of the user's issuer, which no user has.
+    /// No user has this id.
     pub issuer: Uuid,
-    /// The second since 1970 from which on the token is refused. Includes a tolerance for clock differences.
+    /// Seconds since 1970, with a tolerance for clock differences.
     pub expires_at: u64,
 }
 
 impl UserIdentity {
-    /// Checks that the token has not expired at `now` (seconds since 1970).
-    ///
-    /// # Errors
-    /// `expired_key` if `now` is at or after `expires_at`.
+    /// `expired_key` if `now` (seconds since 1970) is at or after `expires_at`.
     pub fn check_lifetime(&self, now: u64) -> Result<(), Problem> {
         check_lifetime(self.expires_at, now)
     }
@@ -64,8 +59,8 @@ fn check_lifetime(expires_at: u64, now: u64) -> Result<(), Problem> {
 }
 
 impl<'a> Token<'a> {
-    /// Parses a token of another issuer, without verifying it. Returns `None` for API keys (`iss` is `selkie`) and for
-    /// text that is no signed JWT with an issuer. A link to the console is parsed too: see [`UserToken::is_of_link`].
+    /// Without verifying. `None` for API keys (`iss` is `selkie`) and for text that is no signed JWT with an issuer.
+    /// Links to the console are parsed too: see [`UserToken::is_of_link`].
     pub fn of_user(self) -> Option<UserToken<'a>> {
         let (signed, signature) = self.0.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
@@ -86,13 +81,12 @@ impl UserToken<'_> {
         &self.header
     }
 
-    /// Returns whether the token's issuer is that of links to the console, which the installation itself signs. The
-    /// signature is not verified here.
+    /// The installation itself signs links to the console. The signature is not verified here.
     pub fn is_of_link(&self) -> bool {
         self.issuer == LINK_ISSUER
     }
 
-    /// Returns the claim `iss`, which is never `selkie`.
+    /// Never `selkie`.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
@@ -105,7 +99,7 @@ impl UserToken<'_> {
         self.claims
     }
 
-    /// Returns the bytes that the signature covers: header and claims as they were sent.
+    /// Header and claims as they were sent.
     pub fn signed_bytes(&self) -> &[u8] {
         self.signed.as_bytes()
     }
@@ -114,7 +108,6 @@ impl UserToken<'_> {
         &self.signature
     }
 
-    /// Returns whether the claim `aud` is or contains the audience.
     pub fn has_audience(&self, audience: &str) -> bool {
         match self.claims.get("aud") {
             Some(Value::Array(several)) => several.iter().any(|one| one == audience),
@@ -123,22 +116,16 @@ impl UserToken<'_> {
         }
     }
 
-    /// Checks that the header belongs to a token that gives access, and names an accepted signature algorithm.
-    ///
-    /// # Errors
-    /// `invalid_key` if it does not, or if the token has extensions that a verifier must understand (`crit`): none is
-    /// supported.
+    /// `invalid_key` unless the token gives access and names an accepted algorithm, or if it has extensions (`crit`).
     pub fn check_header(&self) -> Result<(), Problem> {
         let UserTokenHeader { alg, typ, crit, .. } = &self.header;
         let is_access = typ.as_ref().is_none_or(|typ| TYPES.contains(&&*typ.to_ascii_lowercase()));
         if crit.is_none() && is_access && UserTokenAlgorithm::has(alg) { Ok(()) } else { Err(untrusted()) }
     }
 
-    /// Checks `exp`, `nbf` and `sub`. The signature must have been verified. `now` is in seconds since 1970.
-    ///
-    /// # Errors
-    /// `expired_key` from `exp` on; `invalid_key` before `nbf`, if `exp` or `sub` is missing, or if one of the three is
-    /// malformed. Both times have a tolerance of [`USER_TOKEN_LEEWAY_SECONDS`].
+    /// The signature must have been verified. `now` is in seconds since 1970. `expired_key` from `exp` on;
+    /// `invalid_key` before `nbf`, or if a claim is missing or malformed. Times have a tolerance of
+    /// [`USER_TOKEN_LEEWAY_SECONDS`].
     pub fn identify(&self, now: u64) -> Result<UserIdentity, Problem> {
         let expiry = self
             .seconds("exp")?
@@ -158,8 +145,7 @@ impl UserToken<'_> {
         Ok(UserIdentity { subject, issuer, expires_at })
     }
 
-    /// Returns a claim that is a time in seconds since 1970, rounded down; `None` if the token has no such claim. Fails
-    /// with `invalid_key` if the claim is no number, or is negative.
+    /// Seconds since 1970. `invalid_key` if the claim is no number, or is negative.
     fn seconds(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(value) = self.claims.get(name) else {
             return Ok(None);
@@ -173,15 +159,13 @@ impl UserToken<'_> {
     }
 }
 
-/// Returns the `invalid_key` problem for a token that is not known to be signed by a trusted issuer, or whose header is
-/// refused. The problem is the same in all these cases, so that a forger learns nothing.
+/// `invalid_key`, the same for an unknown issuer and a refused header, so that a forger learns nothing.
 pub fn untrusted() -> Problem {
     invalid("The token was not signed by an issuer that this installation trusts for its audience.")
         .with_hint("Compare iss, aud, kid and alg of the token with selkie issuer list and the issuer's keys.")
 }
 
-/// Returns the id of an issuer's user, a UUIDv8. It is the same for all tokens of the user, and never equals the id of
-/// an API key, which is a UUIDv7.
+/// A UUIDv8, so that it never equals the id of an API key, a UUIDv7. The same for all tokens of the user.
 pub fn subject_id(issuer: &str, subject: &str) -> Uuid {
     let hash = Sha256::new().chain_update(issuer).chain_update([0]).chain_update(subject).finalize();
     let mut bytes = [0; 16];

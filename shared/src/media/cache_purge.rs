@@ -1,6 +1,6 @@
 //! Hashes that stand for cached files, and the headers by which the origin tells the edge which files to purge. The
-//! paths themselves would be too long for a header: a path may have 510 bytes of any script, and one upload has up to
-//! 64 files by default.
+//! paths themselves would be too long for a header: a path may have 510 bytes, and one upload has up to 64 files by
+//! default.
 
 use super::FilePath;
 use crate::ident::ProjectName;
@@ -8,11 +8,11 @@ use crate::limits::PURGED_MAX_COUNT;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// Request header by which the edge asks the origin for [`PURGE_HEADER`]. The edge drops it from clients' requests.
+/// By this request header the edge asks for [`PURGE_HEADER`]. The edge drops it from clients' requests.
 pub const ACCEPTS_PURGE_HEADER: &str = "x-selkie-accepts-purge";
 
-/// The response header with the cached files that the edge must purge: comma-separated [`FilePathHash`]es, and
-/// `project:<name>` if a folder of that project became private. The edge removes the header from the response.
+/// Comma-separated [`FilePathHash`]es, and `project:<name>` if a folder of that project became private. The edge
+/// removes the header from the response.
 pub const PURGE_HEADER: &str = "x-selkie-purge";
 
 const PROJECT_MARK: &str = "project:";
@@ -21,23 +21,21 @@ pub fn purge_project(project: &ProjectName) -> String {
     format!("{PROJECT_MARK}{project}")
 }
 
-/// Returns the first project that a [`PURGE_HEADER`] value names; `None` if there is none or its name is invalid.
 pub fn project_to_purge(header: &str) -> Option<ProjectName> {
     let mut entries = header.split(',').map(str::trim);
     let name = entries.find_map(|entry| entry.strip_prefix(PROJECT_MARK))?;
     ProjectName::parse(name).ok()
 }
 
-/// Bytes of a path's hash. Finding two paths with the same hash, by which one file would be served as the other, takes
-/// about 2^64 hashes.
+/// A collision, by which one file would be served as the other, takes about 2^64 hashes.
 const NAME_BYTES: usize = 16;
 
-/// The hash of a media file's path, 32 hex digits, which names the file in cache keys and purge headers.
+/// 32 hex digits, which name a file in cache keys and purge headers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FilePathHash(Box<str>);
 
 impl FilePathHash {
-    /// Hashes a file's path, regardless of how the URL was percent-encoded.
+    /// Regardless of how the URL was percent-encoded.
     pub fn of(path: &FilePath) -> Self {
         let hash = Sha256::digest(path.to_url_path());
         let hex = hash[..NAME_BYTES]

@@ -1,6 +1,6 @@
 //! Several operations on records in one transaction: `{"operations": [{method, path, body?, ifMatch?}, …]}`. Each
-//! operation is parsed like a single request and means the same, but some options are refused. An operation may also
-//! contain a [`Reference`] to the id that an earlier insert of the batch generates.
+//! operation is parsed like a single request, but some options are refused. An operation may also contain a
+//! [`Reference`] to the id that an earlier insert of the batch generates.
 
 mod reference;
 
@@ -24,7 +24,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Returns the operations in order; there is at least one.
+    /// At least one.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -49,7 +49,7 @@ impl Batch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     operation: RecordOperation,
-    /// The unparsed operation, if it contains references to ids of earlier inserts.
+    /// Unparsed, if it contains references to ids of earlier inserts.
     template: Option<Request>,
     references: Vec<Reference>,
 }
@@ -63,11 +63,7 @@ impl Step {
         &self.references
     }
 
-    /// Returns the operation with all references replaced by ids. `id` returns the JSON text of the id that a reference
-    /// stands for.
-    ///
-    /// # Errors
-    /// An error of `id`, or of parsing the operation with its ids.
+    /// `id` returns the JSON text of the id that a reference stands for. Fails with its error, or if parsing fails.
     pub fn resolve(&self, id: &mut Fill<'_>) -> Result<Cow<'_, RecordOperation>, Problem> {
         match &self.template {
             None => Ok(Cow::Borrowed(&self.operation)),
@@ -86,7 +82,6 @@ impl Step {
         Ok(Self { operation, template: (!references.is_empty()).then_some(request), references })
     }
 
-    /// Returns the operation if it is an insert, else `None`.
     fn insert(&self) -> Option<&Insert> {
         match &self.operation {
             RecordOperation::Insert(insert) => Some(insert),
@@ -94,7 +89,7 @@ impl Step {
         }
     }
 
-    /// Returns the number of records of a `batchData` insert; `None` for any other operation.
+    /// Of a `batchData` insert.
     fn batch_rows(&self) -> Option<usize> {
         match &self.insert()?.rows {
             Rows::One(_) => None,
@@ -142,8 +137,7 @@ impl Request {
         Ok(Self { method, path: path.ok_or_else(|| missing("path"))?, body, if_match })
     }
 
-    /// Parses the operation, with each reference (`$ref:0`) replaced by the id that `fill` returns for it. Fails with
-    /// an error of `fill` or of the operation's own parser, and refuses operations and options that a batch can't have.
+    /// `fill` returns the id for each reference (`$ref:0`). Refuses operations and options that a batch can't have.
     fn operation(&self, fill: &mut Fill<'_>) -> Result<RecordOperation, Problem> {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -195,8 +189,7 @@ fn known_method(text: &str) -> Result<Box<str>, Problem> {
     })
 }
 
-/// Returns the full path of an operation; a path without a leading `/` is relative to [`RECORDS`]. Refuses any other
-/// path that is not below [`RECORDS`].
+/// A path without a leading `/` is relative to [`RECORDS`].
 fn full_path(text: &str) -> Result<Box<str>, Problem> {
     if !text.starts_with('/') {
         return Ok([RECORDS, text].concat().into());
@@ -207,8 +200,7 @@ fn full_path(text: &str) -> Result<Box<str>, Problem> {
     }
 }
 
-/// Refuses `explain`, `count` and `after`: the response of a batch is a list of payloads, which has no place for their
-/// results.
+/// The response of a batch is a list of payloads, which has no place for these results.
 fn refuse_what_is_not_answered(operation: &RecordOperation) -> Result<(), Problem> {
     match operation {
         RecordOperation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),
@@ -227,8 +219,7 @@ fn not_on_records() -> Problem {
         .with_hint("Give a path such as /api/v1/crud/{database}/{table}, or only {database}/{table}.")
 }
 
-/// Parses the list `operations` of a batch, after checking its number of commas. Refuses an empty list, and one with
-/// more than [`BATCH_OPERATIONS_MAX_COUNT`] operations.
+/// Checks the number of commas first. Refuses an empty list.
 fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
     let mut members = json::body_members(bytes)?;
     let list = match members.pop() {
