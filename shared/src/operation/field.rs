@@ -5,7 +5,6 @@ use crate::error::Problem;
 use crate::ident::{FieldName, TableName};
 use std::fmt;
 
-/// The name of a field, with the name or alias of its table if the caller gave one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldRef {
     table: Option<TableName>,
@@ -17,16 +16,13 @@ impl FieldRef {
         Self { table: Some(table), field }
     }
 
-    /// Parses `name` or `table.name`. A text that is valid as one field name stays undivided, even if it has dots: see
-    /// [`FieldRef::readings`].
-    ///
-    /// # Errors
-    /// `invalid_identifier` if the text is neither.
+    /// `invalid_identifier` if the text is neither `name` nor `table.name`. A text that is valid as one field name
+    /// stays undivided, even if it has dots: see [`FieldRef::readings`].
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let bare = FieldName::parse(text);
         match (bare, split(text).next()) {
             (Ok(field), _) => Ok(Self::from(field)),
-            // The text is too long for one name, but valid as a table and a field.
+            // Too long for one name, but valid as a table and a field.
             (Err(_), Some((table, field))) => Ok(Self::of(table, field)),
             (Err(problem), None) => Err(problem),
         }
@@ -36,12 +32,11 @@ impl FieldRef {
         self.table.as_ref()
     }
 
-    /// Returns the field's name, including any dots if [`FieldRef::table`] is `None`.
+    /// Includes any dots if [`FieldRef::table`] is `None`.
     pub fn field(&self) -> &FieldName {
         &self.field
     }
 
-    /// Returns each way to split a name with dots into a table and a field; nothing if the table is already known.
     pub fn readings(&self) -> impl Iterator<Item = (TableName, FieldName)> + '_ {
         let bare = self.table.is_none().then_some(self.field.as_str());
         bare.into_iter().flat_map(split)

@@ -1,6 +1,5 @@
-//! Conditions on records: the option `query` of reads, includes and writes, and the `updateKeyValues` and
-//! `deleteKeyValues` of writes. Field names are valid identifiers; values stay as written, since only the origin's
-//! schema cache knows the fields' types.
+//! Conditions on records: the options `query`, `updateKeyValues` and `deleteKeyValues`. Values stay as written, since
+//! only the origin's schema cache knows the fields' types.
 
 mod operator;
 mod parse;
@@ -16,7 +15,7 @@ use std::mem::discriminant;
 pub use operator::short_names;
 pub(in crate::operation) use parse::joiner;
 
-/// Refuses conditions with more than [`CONDITION_COMMAS_MAX_COUNT`] commas, before they are parsed.
+/// Checks commas before parsing.
 pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Problem> {
     match conditions {
         Value::Object(text) | Value::List(text) if json::commas(text) > CONDITION_COMMAS_MAX_COUNT => {
@@ -30,9 +29,9 @@ pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Probl
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     Test(FieldRef, Test),
-    /// All of the conditions must hold; true if there is none.
+    /// True if empty.
     All(Vec<Condition>),
-    /// At least one of the conditions must hold; false if there is none.
+    /// False if empty.
     Any(Vec<Condition>),
     Not(Box<Condition>),
     Related(Related),
@@ -41,26 +40,25 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Related {
-    /// The relation as the caller names it, as in [`Include`](super::read::Include).
+    /// As in [`Include`](super::read::Include).
     pub relation: Box<str>,
     pub quantifier: Quantifier,
-    /// The condition on the related records; `None` for no condition, which every related record meets.
+    /// `None`: every related record meets it.
     pub condition: Option<Box<Condition>>,
 }
 
-/// How many of the related records must meet the condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Quantifier {
     Some,
     None,
-    /// All; true without related records.
+    /// True without related records.
     Every,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     Compare(Comparison, Value),
-    /// The field equals one of the values, or is NULL if one of them is null.
+    /// Null among the values means IS NULL.
     In(Vec<Value>),
     Between(Value, Value),
     IsNull,
@@ -71,7 +69,6 @@ pub enum Test {
 }
 
 impl Condition {
-    /// Returns the conditions on related records, without the conditions on related records that are nested in them.
     pub fn related(&self) -> Vec<&Related> {
         match self {
             Self::Test(..) => Vec::new(),
@@ -83,7 +80,7 @@ impl Condition {
 }
 
 impl Test {
-    /// Returns the values that the field is compared with; none for patterns, literal texts, searches and `IS NULL`.
+    /// Without patterns, literal texts and search terms.
     pub fn values(&self) -> Vec<&Value> {
         match self {
             Self::Compare(_, value) => vec![value],
@@ -93,7 +90,7 @@ impl Test {
         }
     }
 
-    /// Returns whether a value, pattern, literal text or search term of the test is exactly this text.
+    /// Exactly this text, as a value, pattern, literal text or search term.
     pub fn mentions(&self, text: &str) -> bool {
         let is = |value: &Value| matches!(value, Value::Text(found) if **found == *text);
         match self {
@@ -118,7 +115,6 @@ pub enum Comparison {
     NullSafeEqual,
 }
 
-/// Where a field's value must contain a literal text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TextPosition {
     Within,
@@ -129,9 +125,9 @@ pub enum TextPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchMode {
     Natural,
-    /// `IN BOOLEAN MODE`, with operators such as `+`, `-` and `*`.
+    /// With operators such as `+`, `-` and `*`.
     Boolean,
-    /// `WITH QUERY EXPANSION`: searches again with words of the best matches.
+    /// Searches again with words of the best matches.
     Expansion,
 }
 
@@ -142,7 +138,7 @@ pub enum Joiner {
     Or,
 }
 
-/// Gives equal hashes to conditions that differ only in the order of `All` or `Any`.
+/// The order of `All` or `Any` makes no difference.
 impl Hash for Condition {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);
@@ -155,7 +151,7 @@ impl Hash for Condition {
     }
 }
 
-/// Gives equal hashes to tests that differ only in the order of the values of `In`.
+/// The order of `In` makes no difference.
 impl Hash for Test {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);

@@ -8,7 +8,7 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use crate::upload::Encoding;
 
-/// Checks that `Content-Type` and `Content-Encoding` fit the operation; `unsupported_media_type` if not.
+/// Otherwise `unsupported_media_type`.
 pub(super) fn check_content(head: &RequestHead<'_>, step: &Step) -> Result<(), Problem> {
     match step.body() {
         BodyUse::None => return Ok(()),
@@ -19,10 +19,8 @@ pub(super) fn check_content(head: &RequestHead<'_>, step: &Step) -> Result<(), P
     expect_plain(head)
 }
 
-/// Refuses headers that would have no effect, with `invalid_query_option`: `Idempotency-Key` on anything but an insert;
-/// on an action that needs full access, `If-None-Match`, and `If-Match` except on an update or delete of one record. If
-/// they were ignored, the client would rely on a protection that it does not have, for example against overwriting
-/// another client's changes.
+/// Refuses headers that would have no effect: a client would rely on a protection that it does not have, for example
+/// against overwriting another client's changes.
 pub(super) fn refuse_idle_headers(head: &RequestHead<'_>, action: Action, step: &Step) -> Result<(), Problem> {
     let writes = action.needs() == Access::Full;
     let inserts = action == Action::Insert;
@@ -45,7 +43,6 @@ pub(super) fn refuse_idle_headers(head: &RequestHead<'_>, action: Action, step: 
     }
 }
 
-/// Checks that `Content-Type` is JSON or missing; for an insert, CSV and lines of JSON are allowed too.
 fn expect_json(content_type: Option<&str>, step: &Step) -> Result<(), Problem> {
     let Some(essence) = other_than_json(content_type) else {
         return Ok(());
@@ -67,7 +64,6 @@ fn expect_json(content_type: Option<&str>, step: &Step) -> Result<(), Problem> {
     .with_hint("Send Content-Type: application/json."))
 }
 
-/// Refuses a compressed body: bodies are read as they are.
 fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
     match head.content_encoding {
         None | Some("" | "identity") => Ok(()),
@@ -79,8 +75,7 @@ fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
     }
 }
 
-/// Returns the media type without its parameters; `None` if `Content-Type` is missing, empty, `application/json` or a
-/// type that ends with `+json`.
+/// Without parameters; `None` if `Content-Type` is missing, empty, `application/json` or `…+json`.
 pub(crate) fn other_than_json(content_type: Option<&str>) -> Option<&str> {
     let essence = content_type?.split(';').next().unwrap_or_default().trim();
     let is_json = essence.is_empty()

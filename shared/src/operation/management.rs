@@ -1,5 +1,4 @@
-//! Parses the paths by which the holder of a full-access key manages the key's project: keys, roles, status and last
-//! requests. The origin parses the bodies.
+//! Parses the paths by which the holder of a full-access key manages its project. The origin parses the bodies.
 
 use super::options::{self, Options};
 use super::route::decode_segment;
@@ -10,25 +9,23 @@ use crate::limits::{MANAGED_PAGE_COUNT, MANAGED_PAGE_MAX_COUNT};
 use crate::policy::Action;
 use uuid::Uuid;
 
-/// Whether a request may revoke the key with which it was made.
+/// May a request revoke its own key?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revocable {
-    /// The request may revoke all keys except its own. Revoking its own key by mistake would end the access of its
-    /// caller.
+    /// Revoking its own key by mistake would end the access of its caller.
     Others,
-    /// The option `own` is set: the request may also revoke its own key.
+    /// Option `own`.
     Own,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
     Kept,
-    /// The option `withCreated` is set: the keys that the named key has created, and those that they have created and so
-    /// on, are revoked too.
+    /// Option `withCreated`: also revokes the keys that the named key has created, and those that they have created and
+    /// so on.
     Revoked,
 }
 
-/// A page of a list: at most `limit` entries, from the one that follows the entry `after`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
     pub limit: u64,
@@ -65,11 +62,8 @@ pub enum Management {
 }
 
 impl Management {
-    /// Returns the call for a method and the path `/api/v1/{kind}[/{name}]`, and the methods that the path allows;
-    /// `None` if there is no such path. Doesn't check that the method is one of them: the caller must.
-    ///
-    /// # Errors
-    /// `record_not_found` if `name` can't be the id of a key; `invalid_identifier` if it can't be the name of a role.
+    /// Also returns the path's methods; the caller must check that `method` is one of them. `record_not_found` for an
+    /// invalid key id, `invalid_identifier` for an invalid role.
     pub(super) fn resolve(
         method: &str,
         kind: &str,
@@ -98,10 +92,6 @@ impl Management {
         }))
     }
 
-    /// Parses the options of a call: `own` and `withCreated` of a revocation, `limit` and `after` of a list.
-    ///
-    /// # Errors
-    /// `invalid_query_option` for any other option or a wrong value.
     pub(super) fn with_options(self, pairs: &Options) -> Result<Self, Problem> {
         match self {
             Self::RevokeKey(id, mut whose, mut made) => {
@@ -138,7 +128,6 @@ impl Management {
     }
 }
 
-/// Returns the `record_not_found` problem for a key id that the project does not have.
 pub fn no_key(id: &str) -> Problem {
     Problem::new(ErrorCode::RecordNotFound, format!("The project has no key {}.", shown(id)))
 }

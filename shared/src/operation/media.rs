@@ -14,9 +14,6 @@ use std::fmt;
 pub struct MediaId(u64);
 
 impl MediaId {
-    /// Parses the id of a media file from a path segment or a command-line argument.
-    ///
-    /// # Errors
     /// `media_not_found` if the text is not a whole number below 2^64.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -56,35 +53,29 @@ pub enum MediaCall {
     Upload,
     List(MediaList),
     Describe(MediaId),
-    /// Create a signed URL of a file, with which anybody may read it even if it is private.
+    /// With the URL, anybody may read the file even if it is private.
     Sign(MediaId, SignedFor),
     Delete(MediaId),
 }
 
-/// The options of a media listing. A filter that is `None` matches all files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MediaList {
-    /// Lists only files directly in this folder.
     pub folder: Option<FolderPath>,
-    /// Lists only files of this kind.
     pub kind: Option<MediaKind>,
-    /// Lists only files of exactly this name.
     pub name: Option<MediaName>,
-    /// Sort fields, the most significant first; empty for the order of descending ids.
+    /// The most significant first; empty for descending ids.
     pub order: Vec<(MediaField, Direction)>,
     pub span: Span,
     pub count: bool,
 }
 
-/// A field by which a media listing can be sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MediaField {
-    /// The file's id. Files uploaded later have greater ids; replacing a file keeps its id.
+    /// Files uploaded later have greater ids; replacing a file keeps its id.
     Id,
     Name,
     Folder,
     Kind,
-    /// The file's size in bytes.
     Size,
     Mime,
     Width,
@@ -124,7 +115,7 @@ impl MediaField {
 const LIST_OPTIONS: [&str; 8] = ["folder", "type", "name", "limit", "page", "offset", "order", "count"];
 
 impl MediaList {
-    /// The options whose values are never parsed as JSON, since names may look like JSON.
+    /// Names may look like JSON.
     pub(super) const TEXTS: &[&str] = &["folder", "name"];
 
     pub(super) fn from_pairs(given: Options) -> Result<Self, Problem> {
@@ -177,14 +168,13 @@ fn order(value: &Value) -> Result<Vec<(MediaField, Direction)>, Problem> {
     steps.iter().map(|step| Ok((MediaField::parse(step.field.field().as_str())?, step.direction))).collect()
 }
 
-/// The lifetime of a signed URL, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignedFor {
     seconds: u64,
 }
 
 impl SignedFor {
-    /// Parses `{"expiresIn": seconds}`.
+    /// `{"expiresIn": seconds}`
     pub(super) fn from_body(body: &[u8]) -> Result<Self, Problem> {
         let mut seconds = None;
         for (name, value) in json::body_members(body)? {
@@ -209,10 +199,7 @@ impl SignedFor {
         })
     }
 
-    /// Creates a lifetime of 1 to [`SIGNED_URL_MAX_SECONDS`] seconds.
-    ///
-    /// # Errors
-    /// `invalid_body` if `seconds` is out of range.
+    /// `invalid_body` unless 1 to [`SIGNED_URL_MAX_SECONDS`].
     pub fn new(seconds: u64) -> Result<Self, Problem> {
         if (1..=SIGNED_URL_MAX_SECONDS).contains(&seconds) {
             return Ok(Self { seconds });

@@ -15,11 +15,9 @@ use std::collections::BinaryHeap;
 
 pub(super) type Options = Vec<(String, Value)>;
 
-/// The options whose value is a list of names or objects. For these, `name=a&name=b` means `name=a,b`, since Python's
-/// requests and URLSearchParams write lists in this way.
+/// For these, `name=a&name=b` means `name=a,b`, since Python's requests and URLSearchParams write lists in this way.
 const LISTS: [&str; 8] = ["selectFields", "select", "omitFields", "group", "order", "join", "include", "returning"];
 
-/// Returns the name of an option that may be given under a shorter name; any other name unchanged.
 pub(super) fn full_name(name: &str) -> &str {
     match name {
         "where" => "query",
@@ -28,8 +26,7 @@ pub(super) fn full_name(name: &str) -> &str {
     }
 }
 
-/// Stores the value of an option, or of a part of an option; `of` is that option's name and a dot, or empty. Fails if
-/// the option has two names and was given under the other one too.
+/// `of` is the option's name and a dot, or empty. Fails if the option was given under its other name too.
 pub(super) fn put(slot: &mut Option<Value>, of: &str, name: &str, value: Value) -> Result<(), Problem> {
     match slot.replace(value) {
         None => Ok(()),
@@ -41,7 +38,6 @@ pub(super) fn put(slot: &mut Option<Value>, of: &str, name: &str, value: Value) 
     }
 }
 
-/// Parses a query string. Values of options named in `texts` are never parsed as JSON.
 pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Problem> {
     let mut plain: Options = Vec::new();
     let mut brackets = Brackets::default();
@@ -93,7 +89,6 @@ pub(super) fn none(options: &Options) -> Result<(), Problem> {
 
 pub(super) const DATABASE: &str = "database";
 
-/// Parses the option `database` of requests that take no other option; `None` if it is missing.
 pub(super) fn only_database(options: Options) -> Result<Option<DatabaseName>, Problem> {
     let mut database = None;
     for (name, value) in options {
@@ -127,7 +122,7 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     })
 }
 
-/// Names of options in other interfaces, the option with the same meaning, and an example.
+/// In other interfaces; with the option of the same meaning, and an example.
 const OTHER_NAMES: [(&[&str], &str, &str); 6] = [
     (&["filter", "filters", "conditions"], "query", r#"query={"views":{"gt":5}}"#),
     (&["fields", "columns", "attributes"], "selectFields", "select=id,title"),
@@ -137,7 +132,6 @@ const OTHER_NAMES: [(&[&str], &str, &str); 6] = [
     (&["expand", "populate", "embed"], "include", "include=author"),
 ];
 
-/// Returns the line of [`OTHER_NAMES`] for an option that is not `known`.
 fn named_elsewhere(
     name: &str,
     known: &[&str],
@@ -183,8 +177,7 @@ fn decode_part(text: &str) -> Result<String, Problem> {
     })
 }
 
-/// Parses text that begins with `[`, `{` or `"` as JSON; `invalid_query_option` if it is not JSON. Any other text is
-/// itself the value.
+/// Text that begins with `[`, `{` or `"` is JSON. Any other text is itself the value.
 fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
     if !text.trim_start().starts_with(['[', '{', '"']) {
         return Ok(Value::Text(text.into()));
@@ -201,8 +194,7 @@ fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
         .map_err(|problem| Problem::new(ErrorCode::InvalidQueryOption, problem.message().to_owned()))
 }
 
-/// Parses a whole number from 0 to `i64::MAX`, a JSON number or digits in a text; `invalid_query_option` for any other
-/// value. A JSON number may end with `.0`, as languages without integers write it.
+/// 0 to `i64::MAX`. A JSON number may end with `.0`, as languages without integers write it.
 pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     let digits = match value {
         Value::Number(text) => text
@@ -224,8 +216,7 @@ pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     }
 }
 
-/// Parses a boolean: `true` or `false`, `1` or `0` (as PHP writes), or `True` or `False` (as Python writes);
-/// `invalid_query_option` for any other value.
+/// Also `1` or `0` (as PHP writes), and `True` or `False` (as Python writes).
 pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Number(digit) if &**digit == "1" => Ok(true),
@@ -234,8 +225,7 @@ pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     }
 }
 
-/// Returns the boolean of a JSON boolean, or of the text `true`, `True`, `1`, `false`, `False` or `0`; `None` for any
-/// other value, including the numbers 1 and 0.
+/// `None` for other values, including the numbers 1 and 0.
 pub(super) fn boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
@@ -249,8 +239,7 @@ pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// Parses a list of 1 to [`FIELDS_MAX_COUNT`] items: JSON, comma-separated words, or one object alone;
-/// `invalid_query_option` for any other value.
+/// 1 to [`FIELDS_MAX_COUNT`] items: JSON, comma-separated words, or one object alone.
 pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Value>, Problem> {
     let parts = match value {
         Value::Text(text) if text.trim().is_empty() => Vec::new(),
@@ -270,8 +259,7 @@ pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Val
     Ok(parts)
 }
 
-/// Parses a list of 1 to [`FIELDS_MAX_COUNT`] distinct fields: comma-separated names, or JSON as [`field`] accepts it;
-/// `invalid_query_option` for any other value, `invalid_identifier` for an invalid name.
+/// 1 to [`FIELDS_MAX_COUNT`] distinct fields: comma-separated names, or JSON as [`field`] accepts it.
 pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem> {
     const EXPECTED: &str = "a list of field names";
     let parts = parts(name, value, EXPECTED)?;
@@ -285,15 +273,14 @@ pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem
     }
 }
 
-/// Returns an item that occurs more than once; `None` if all are distinct. Sorts the items, since comparing all pairs
-/// of thousands of items would be slow.
+/// Sorts, since comparing all pairs of thousands of items would be slow.
 pub(super) fn repeated_item<T: Ord>(items: &[T]) -> Option<&T> {
     // A heap adds less code to the edge's wasm than a sort.
     let sorted = items.iter().collect::<BinaryHeap<&T>>().into_sorted_vec();
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// Parses a field: a name, `table.name`, or `{tableName?, fieldName}`.
+/// `{tableName?, fieldName}`
 pub(super) fn field(name: &str, expected: &str, value: &Value) -> Result<FieldRef, Problem> {
     let text = match value {
         Value::Text(text) => return FieldRef::parse(text),
@@ -331,7 +318,7 @@ pub(super) fn missing_part(name: &str, part: &str) -> Problem {
     invalid(format!("The option {name} needs {part}."))
 }
 
-/// Parses the items of a list in an option, but at most `most` + 1 of them. The caller refuses a longer list.
+/// At most `most` + 1 items. The caller refuses a longer list.
 pub(super) fn items(name: &str, text: &str, most: usize) -> Result<Vec<Value>, Problem> {
     json::items(text, most).map_err(|fault| invalid_part(name, &fault))
 }

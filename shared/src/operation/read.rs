@@ -22,7 +22,6 @@ pub use order::{Direction, Order};
 pub use search::Search;
 pub use select::Selection;
 
-/// A read of a table's records, perhaps with joined tables.
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Read {
@@ -30,14 +29,11 @@ pub struct Read {
     pub joins: Vec<Join>,
     pub includes: Vec<Include>,
     pub select: Selection,
-    /// The condition on the records to return; `None` for all records.
     pub filter: Option<Condition>,
     pub search: Option<Search>,
-    /// The fields of `GROUP BY`.
     pub group: Vec<FieldRef>,
     pub rows: Rows,
-    /// Sort fields, the most significant first. If empty, the origin's planner chooses the order, for example by search
-    /// score or, for a page, by the records' keys; the records may also be unsorted.
+    /// The most significant first. If empty, the origin's planner may choose the order.
     pub order: Vec<Order>,
     pub window: Window,
     pub count: Count,
@@ -57,37 +53,32 @@ pub struct ReadOne {
     pub format: Format,
 }
 
-/// Whether all of several equal rows are returned, or only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rows {
     All,
     Distinct,
 }
 
-/// Whether the number of records on all pages is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Count {
     None,
     Exact,
 }
 
-/// What a read returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     Records,
-    /// MariaDB's query plan (option `explain`).
+    /// Option `explain`.
     Explanation,
 }
 
-/// The page of the records that a read returns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Window {
-    /// Maximum number of records to return; `None` if the caller sets none. The origin may return fewer.
+    /// The origin may return fewer.
     pub limit: Option<u64>,
-    /// Number of records to skip.
     pub offset: u64,
-    /// The cursor that the previous page returned as `next`.
+    /// The `next` of the previous page.
     pub after: Option<Box<str>>,
 }
 
@@ -142,7 +133,6 @@ impl ReadOne {
     }
 }
 
-/// The unparsed values of a read's options.
 #[derive(Default)]
 struct Draft {
     limit: Option<Value>,
@@ -256,8 +246,7 @@ impl Draft {
         Ok(Window { limit, offset, after })
     }
 
-    /// Returns the cursor in the option `after`; `None` if the option is missing or `null`, which a loop over pages
-    /// sends for the first page.
+    /// A loop over pages sends `null` for the first page.
     fn after(&self) -> Result<Option<Box<str>>, Problem> {
         match &self.after {
             None | Some(Value::Null) => Ok(None),
@@ -307,7 +296,6 @@ impl Draft {
     }
 }
 
-/// Parses a boolean option that is false if missing.
 fn flag(name: &str, value: Option<&Value>) -> Result<bool, Problem> {
     value.map_or(Ok(false), |value| options::flag(name, value))
 }

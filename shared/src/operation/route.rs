@@ -11,64 +11,46 @@ use crate::request::{RequestHead, check_url_length};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// The resource that a request's path names. [`resolve`] has checked that the resource allows the request's method.
+/// [`resolve`] has checked the request's method.
 #[derive(Debug)]
 pub(super) enum Resource {
-    /// `/api/v1/crud`
     Databases,
-    /// `/api/v1/crud/{db}`
     Tables(DatabaseName),
-    /// `/api/v1/openapi.json`, `/api/v1/types.ts`, …
     Api(ApiForm),
-    /// `/api/v1/crud/{db}/{table}`
     Table(TablePath),
-    /// `/api/v1/crud/{db}/{table}/_schema`
     Schema(TablePath),
-    /// `POST /api/v1/crud/{db}/{table}/query`
+    /// `POST …/query`
     Query(TablePath),
-    /// `/api/v1/crud/{db}/{table}/{id}`
     Record(TablePath, RecordId),
-    /// `/api/v1/sql`
     Sql,
-    /// `/api/v1/batch`
     Batch,
     Mcp,
-    /// `/api/v1/media`
     Library,
-    /// `/api/v1/media/{id}`
     Medium(MediaId),
-    /// `/api/v1/media/{id}/sign`
     Signature(MediaId),
-    /// `/api/v1/media/tus`
+    /// `/api/v1/media/tus`, for resumable uploads.
     Uploads,
-    /// `/api/v1/media/tus/{id}`
     Upload(TusId),
     /// `/api/v1/keys[/{id}]`, `/api/v1/roles[/{name}]`, `/api/v1/status`, `/api/v1/requests`
     Managed(Management),
 }
 
-/// The path of the Model Context Protocol.
 pub const MCP: &str = "/mcp";
 
-/// Parses a request for a file's bytes, `GET /media/{project}/{folder…}/{name}`.
-///
-/// # Errors
 /// `method_not_allowed` for any method but GET and HEAD; `media_not_found` for a path that no file can have.
 pub fn file(method: &str, path: &str) -> Result<FilePath, Problem> {
     allow(method, "GET, HEAD")?;
     FilePath::parse(path)
 }
 
-/// Returns the route pattern, for logs, of a browser page or of a file below the page's path; `None` for other paths.
-/// Pages need no key.
+/// The route pattern for logs. Pages need no key.
 pub fn page(path: &str) -> Option<&'static str> {
     let pages = [("/docs", "/docs/{path}"), ("/console", "/console/{path}")];
     let is_below = |page: &str| path.strip_prefix(page).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     pages.into_iter().find(|(page, _)| is_below(page)).map(|(_, route)| route)
 }
 
-/// Returns whether a browser asks for the page at `/`, which leads to the other pages. Programs get `route_not_found`
-/// there.
+/// Programs get `route_not_found` at `/`.
 pub fn is_home(method: &str, path: &str, accept: Option<&str>) -> bool {
     path == "/" && matches!(method, "GET" | "HEAD") && accept.is_some_and(|types| types.contains("text/html"))
 }
@@ -78,11 +60,7 @@ const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 const QUERY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 
-/// Finds the resource of a request and checks that the resource allows the method.
-///
-/// # Errors
-/// `uri_too_long`, `route_not_found`, `method_not_allowed`; `invalid_identifier`, `media_not_found` or
-/// `record_not_found` for a name or id in the path that is invalid.
+/// Fails with `uri_too_long`, `route_not_found`, `method_not_allowed`, or the error of an invalid name or id.
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     check_url_length(head.path, head.query)?;
     if head.path == MCP {
@@ -133,8 +111,7 @@ fn below_table(head: &RequestHead<'_>, table: TablePath, last: Option<&str>) -> 
     match (last, method) {
         (None, _) => allow(method, TABLE_METHODS).map(|()| Resource::Table(table)),
         (Some("_schema"), _) => allow(method, "GET, HEAD").map(|()| Resource::Schema(table)),
-        // The last part `query` means a query only for POST. For other methods it is the id of a record, which may be
-        // "query".
+        // For methods other than POST, `query` is the id of a record.
         (Some("query"), "POST") => Ok(Resource::Query(table)),
         (Some(""), _) => Err(not_found(head.path)),
         (Some(id), _) => {
@@ -152,7 +129,6 @@ fn database_name(segment: &str) -> Result<DatabaseName, Problem> {
     DatabaseName::parse(&decode_segment(segment)?)
 }
 
-/// Percent-decodes a path segment; `invalid_identifier` for an invalid `%` or bytes that are not UTF-8.
 pub(super) fn decode_segment(segment: &str) -> Result<Cow<'_, str>, Problem> {
     decode(segment).map_err(|fault| {
         Problem::new(
@@ -178,7 +154,7 @@ pub(super) fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
 }
 
 fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
-    // Splits at `,` and trims, since splitting at `", "` would take as long as the rest of the routing.
+    // Splitting at `", "` would take as long as the rest of the routing.
     let mut allowed = methods.split(',').map(str::trim_ascii_start);
     if allowed.any(|allowed| allowed == method) {
         return Ok(());

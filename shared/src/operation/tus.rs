@@ -14,22 +14,17 @@ use crate::request::{RequestHead, TusHeaders};
 use std::fmt;
 use uuid::Uuid;
 
-/// The path at which resumable uploads are created.
 pub const PATH: &str = "/api/v1/media/tus";
-/// The supported version of the tus protocol.
 pub const VERSION: &str = "1.0.0";
-/// The supported extensions of the tus protocol.
 pub const EXTENSIONS: &str = "creation,creation-with-upload,termination,expiration";
-/// The content type of a request whose body is bytes of a file.
+/// Of a body with bytes of a file.
 pub const BYTES_TYPE: &str = "application/offset+octet-stream";
 
-/// Returns whether a path is [`PATH`] or the path of a resumable upload.
 pub fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Returns the headers `Tus-Resumable` and, for status 412, `Tus-Version`, which the tus protocol requires on
-/// responses; none for paths that are not [`PATH`] or below it.
+/// The tus protocol requires these on responses.
 pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
     let here = is_at(path);
     let spoken = here.then_some(("tus-resumable", VERSION));
@@ -37,7 +32,6 @@ pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static
     [spoken, known].into_iter().flatten()
 }
 
-/// Returns the request's method, or the method that a POST names in `X-HTTP-Method-Override`.
 pub(super) fn method<'a>(head: &RequestHead<'a>) -> &'a str {
     match (head.method, head.tus.method) {
         ("POST", Some(method)) => method,
@@ -64,14 +58,11 @@ impl TusHeaders<'_> {
     }
 }
 
-/// The id of a resumable upload, which can't be guessed and differs from the id of the uploaded file.
+/// Can't be guessed, and differs from the id of the uploaded file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TusId(Uuid);
 
 impl TusId {
-    /// Parses the id of a resumable upload in a path.
-    ///
-    /// # Errors
     /// `media_not_found` if the text is not a hyphenated UUID.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let is_plain = text.len() == uuid::fmt::Hyphenated::LENGTH;
@@ -81,8 +72,7 @@ impl TusId {
         }
     }
 
-    /// Returns the `media_not_found` problem for a resumable upload that the caller can't use: it doesn't exist (any
-    /// more), has expired, belongs to another project or to an uploader whose files the caller may not change, or its
+    /// The caller can't use the upload: it doesn't exist, has expired, belongs to another project or uploader, or its
     /// file is not on this origin's disk.
     pub fn unknown(self) -> Problem {
         not_found(&self.to_string())
@@ -114,10 +104,8 @@ pub enum TusCall {
     Describe,
     Create(Box<TusNew>),
     Status(TusId),
-    /// Append bytes to a resumable upload.
     Append {
         id: TusId,
-        /// The offset in the file at which the bytes begin.
         offset: u64,
     },
     Terminate(TusId),
@@ -126,19 +114,16 @@ pub enum TusCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TusNew {
-    /// The size of the whole file in bytes.
+    /// In bytes, of the whole file.
     pub length: u64,
     pub file: TusFile,
-    /// `Upload-Metadata` as sent, or with the folder that [`TusNew::set_folder`] set; responses to HEAD repeat it.
+    /// `Upload-Metadata` for responses to HEAD, with the folder of [`TusNew::set_folder`].
     pub metadata: Box<str>,
     pub first_bytes: FirstBytes,
 }
 
 impl TusNew {
-    /// Sets the file's folder, also in the metadata that is stored and sent back.
-    ///
-    /// # Errors
-    /// `invalid_body` if the metadata become too long.
+    /// Also in the metadata that is stored and sent back. `invalid_body` if the metadata become too long.
     pub fn set_folder(&mut self, folder: FolderPath) -> Result<(), Problem> {
         if folder != self.file.folder {
             self.metadata = metadata::with_folder(&self.metadata, &folder)?.into();
@@ -148,16 +133,13 @@ impl TusNew {
     }
 }
 
-/// Whether the request that creates an upload contains its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FirstBytes {
     Here,
-    /// The first bytes come in later requests.
     Later,
 }
 
 impl TusCall {
-    /// Parses a request to [`PATH`]: `OPTIONS`, or the creation of a resumable upload.
     pub(super) fn of_uploads(head: &RequestHead<'_>) -> Result<Self, Problem> {
         if head.method == "OPTIONS" {
             return Ok(Self::Describe);
@@ -189,7 +171,6 @@ impl TusCall {
         })
     }
 
-    /// Returns whether the request's body consists of bytes of the file.
     pub(super) fn takes_bytes(&self) -> bool {
         match self {
             Self::Create(new) => new.first_bytes == FirstBytes::Here,
@@ -199,7 +180,7 @@ impl TusCall {
     }
 }
 
-/// Checks that the content type is [`BYTES_TYPE`], so that an HTML form is not stored as bytes of a file.
+/// An HTML form must not be stored as bytes of a file.
 pub(super) fn expect_bytes(head: &RequestHead<'_>) -> Result<(), Problem> {
     if holds_bytes(head) {
         return Ok(());
@@ -214,7 +195,6 @@ fn holds_bytes(head: &RequestHead<'_>) -> bool {
     essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case(BYTES_TYPE))
 }
 
-/// Returns the tus headers after checking the version and refusing unsupported extensions.
 fn headers<'a>(head: &RequestHead<'a>) -> Result<TusHeaders<'a>, Problem> {
     head.tus.check_version()?;
     head.tus.refuse_extensions()?;

@@ -7,13 +7,12 @@ use crate::json::Value;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Span {
-    /// Maximum number of entries to return; `None` if the caller sets none.
     pub limit: Option<u64>,
     pub offset: u64,
 }
 
 impl Span {
-    /// Parses the options `limit`, `page` and `offset`; converts `page` to an offset.
+    /// Converts `page` to an offset.
     pub(super) fn parse(limit: Option<&Value>, page: Option<&Value>, offset: Option<&Value>) -> Result<Self, Problem> {
         let number =
             |name: &str, value: Option<&Value>| value.map(|value| options::whole_number(name, value)).transpose();

@@ -29,27 +29,26 @@ use crate::json::{self, Borrowed, Value};
 use row_table::RowTable;
 use std::borrow::Cow;
 
-/// An insert. Each row has a cell for each field; a cell that is `None` gets the column's default.
+/// Each row has a cell for each field; `None` stands for the column's default.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Insert {
     pub table: TablePath,
     pub fields: Vec<FieldName>,
     pub rows: Rows,
-    /// The format and line numbers if the rows are CSV or lines of JSON; `None` for a JSON body (one record or
-    /// `batchData`).
+    /// `None` for a JSON body.
     pub import: Option<Import>,
     pub on_conflict: OnConflict,
     pub options: WriteOptions,
-    /// The identity of an insert with an `Idempotency-Key`; `None` without the header.
+    /// Set with an `Idempotency-Key`.
     pub idempotent: Option<IdempotentRequest>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rows {
-    /// One record; the response is its id, unless an option asks for another response.
+    /// The response is an id, unless an option asks for another response.
     One(Vec<Option<Value>>),
-    /// The records of `batchData`, of CSV or of lines of JSON; the response is a list of ids, with the same exception.
+    /// The response is a list of ids, with the same exception.
     Batch(Vec<Vec<Option<Value>>>),
 }
 
@@ -62,7 +61,6 @@ impl Rows {
     }
 }
 
-/// The key under which an insert's body lists several records.
 const BATCH_KEY: &str = "batchData";
 
 impl Insert {
@@ -122,7 +120,7 @@ fn columns<'a>(
     Ok((fields, values))
 }
 
-/// Parses a field name; `unknown_field` for a name that no column can have.
+/// `unknown_field`: no column can have the name.
 fn field(name: &str) -> Result<FieldName, Problem> {
     FieldName::parse(name).map_err(|problem| {
         Problem::new(ErrorCode::UnknownField, format!("There is no field {}. {}", shown(name), problem.message()))

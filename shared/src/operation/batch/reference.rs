@@ -13,9 +13,9 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reference {
-    /// The index of the referenced insert in the batch, from 0.
+    /// Index of the insert in the batch, from 0.
     pub operation: usize,
-    /// The index of the referenced record in the insert's `batchData`; `None` if the insert has a single record.
+    /// Index in the insert's `batchData`; `None` if the insert has a single record.
     pub row: Option<usize>,
     pub position: Position,
 }
@@ -29,7 +29,7 @@ pub enum Position {
 
 pub type Fill<'a> = dyn FnMut(Reference) -> Result<String, Problem> + 'a;
 
-/// The JSON text that stands for an id while a batch is parsed, when the id is not known yet.
+/// Stands for an id that is not known yet.
 pub(super) const PLACEHOLDER: &str = "\"0\"";
 
 const KEY: &str = "$ref";
@@ -37,8 +37,7 @@ const SPELLINGS: &str = "Write {\"$ref\": 0} for the id of operation 0, {\"$ref\
      record; in a path $ref:0 or $ref:0:2.";
 
 impl Reference {
-    /// Checks that the reference names an earlier insert of the batch, and exactly one record of this insert;
-    /// `invalid_body` if not.
+    /// `invalid_body` unless the reference names exactly one record of an earlier insert.
     pub(super) fn check(self, earlier: &[Step]) -> Result<(), Problem> {
         let target = self.operation;
         let Some(step) = earlier.get(target) else {
@@ -64,8 +63,7 @@ impl Reference {
         }
     }
 
-    /// Parses the members of an object as a reference; `None` if no member is named `$ref`. Refuses an object with
-    /// `$ref` and further members other than `row`.
+    /// Refuses an object with `$ref` and further members other than `row`.
     fn of(members: &[(Cow<'_, str>, Value)]) -> Result<Option<Self>, Problem> {
         if !members.iter().any(|(name, _)| name == KEY) {
             return Ok(None);
@@ -86,8 +84,7 @@ impl Reference {
         Ok(operation.map(|operation| Self { operation, row, position }))
     }
 
-    /// Parses a part of a path's `{id}`, such as `$ref:0:2`, as a reference; `None` if the part does not begin with
-    /// `$ref`. A client must percent-encode the `$` of a record key that begins with `$ref`.
+    /// A client must percent-encode the `$` of a record key that begins with `$ref`.
     fn spelled(part: &str, position: Position) -> Result<Option<Self>, Problem> {
         let Some(rest) = part.strip_prefix(KEY) else {
             return Ok(None);
@@ -114,12 +111,11 @@ fn malformed(part: &str) -> Problem {
     invalid(format!("The reference can't be read at {}.", shown(part))).with_hint(SPELLINGS)
 }
 
-/// Characters that are percent-encoded in an `{id}`, including `_`, so that the id `_schema` is not taken for the route
-/// `_schema`.
+/// `_` too, so that the id `_schema` is not taken for the route `_schema`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
 const ENCODED_BUT_COMMAS: &AsciiSet = &ENCODED.remove(b',');
 
-/// Replaces the references in the `{id}` of a path `/api/v1/crud/{db}/{table}/{id}`; other paths stay unchanged.
+/// In `/api/v1/crud/{db}/{table}/{id}`; other paths stay unchanged.
 pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     let Some((at, id)) = path
         .rsplit_once('/')
@@ -142,7 +138,7 @@ pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, 
     Ok(Cow::Owned([&path[..at], &parts.join(",")].concat()))
 }
 
-/// Number of segments of a path with an `{id}`, including the empty one before the first `/`.
+/// Includes the empty segment before the first `/`.
 const ID_SEGMENT: usize = 7;
 
 fn segment(json: &str, position: Position) -> String {
@@ -157,8 +153,7 @@ fn segment(json: &str, position: Position) -> String {
     utf8_percent_encode(&text, encoded).to_string()
 }
 
-/// Replaces the references in an operation's body. A reference may be the value of a field to store, or be anywhere in
-/// conditions.
+/// A reference may be the value of a field to store, or be anywhere in conditions.
 pub(super) fn in_body<'a>(
     action: Action,
     path: &str,
@@ -168,11 +163,11 @@ pub(super) fn in_body<'a>(
     let Value::Object(text) = body else {
         return Ok(body.to_json());
     };
-    // The key `$ref` may be written with `\u` escapes. Most bodies contain neither, and are not parsed here.
+    // The key `$ref` may be written with `\u` escapes. Most bodies contain neither.
     if !text.contains("\"$ref\"") && !text.contains("\\u") {
         return Ok(Cow::Borrowed(text));
     }
-    // The operation's own parser will refuse a body that can't be parsed.
+    // The operation's own parser will refuse the body.
     let Ok(members) = json::members(text) else {
         return Ok(Cow::Borrowed(text));
     };
@@ -190,7 +185,6 @@ pub(super) fn in_body<'a>(
     .map(Cow::Owned)
 }
 
-/// Rebuilds a JSON object with each value replaced by the result of `replace`.
 fn object<'v>(
     members: &'v [(Cow<'_, str>, Value)],
     mut replace: impl FnMut(&str, &'v Value) -> Result<Cow<'v, str>, Problem>,
@@ -208,7 +202,6 @@ fn object<'v>(
     Ok(out)
 }
 
-/// Rebuilds a JSON list with each item replaced by the result of `replace`.
 fn list(text: &str, mut replace: impl FnMut(&Value) -> Result<String, Problem>) -> Result<String, Problem> {
     let Ok(items) = json::items(text, usize::MAX) else {
         return Ok(text.to_owned());
@@ -224,7 +217,7 @@ fn list(text: &str, mut replace: impl FnMut(&Value) -> Result<String, Problem>) 
     Ok(out)
 }
 
-/// Replaces the value of a field to store if the value is a reference. A reference within the value is not replaced.
+/// References within the value are not replaced.
 fn stored<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     if let Value::Object(text) = value
         && let Ok(members) = json::members(text)
@@ -252,7 +245,7 @@ fn row(value: &Value, fill: &mut Fill<'_>) -> Result<String, Problem> {
     }
 }
 
-/// Replaces references in an object of conditions. Its keys are field names, even if one is `$ref`.
+/// The keys are field names, even if one is `$ref`.
 fn conditions<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     match value {
         Value::Object(text) => match json::members(text) {

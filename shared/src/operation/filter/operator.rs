@@ -5,7 +5,6 @@ use super::{Comparison, MatchMode, TextPosition};
 use crate::error::{Problem, nearest};
 use crate::ident::shown;
 
-/// An operator of a condition, without its negation.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Operator {
     Compare(Comparison),
@@ -18,8 +17,7 @@ pub(super) enum Operator {
     Match(MatchMode),
 }
 
-/// All operator names with their operators, and whether the name negates the operator: in upper case as the values of
-/// `equality`, in lower or camel case as the keys of a short condition such as `{"gt": 5}`.
+/// With whether the name negates. Upper case: values of `equality`; lower or camel case: keys such as in `{"gt": 5}`.
 const OPERATORS: &[(&str, Operator, bool)] = {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual, NullSafeEqual};
     use Operator::{Between, Compare, In, IsNull, Like, Match, Regexp, Text};
@@ -107,13 +105,11 @@ pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
     })
 }
 
-/// Returns the operator of a key of a short condition; `None` if the key is not the name of an operator.
 pub(super) fn short_operator(key: &str) -> Option<(Operator, bool)> {
     is_short(key).then(|| find(key)).flatten()
 }
 
-/// Returns the key of a short condition that was meant by a name of an operator as other programs write it, such as
-/// `$gt`, `_gte`, `not_in` or `>`.
+/// Names of operators as other programs write them, such as `$gt`, `_gte`, `not_in` or `>`.
 pub(super) fn short_name_of(name: &str) -> Option<&'static str> {
     if let Some(meant) = find(&name.to_ascii_uppercase()) {
         return short_names().find(|short| find(short) == Some(meant));

@@ -20,8 +20,6 @@ impl Joiner {
     }
 }
 
-/// Parses `AND` or `OR` in any case; `invalid_query_option` for any other value. `name` is the option's name in the
-/// message.
 pub(in crate::operation) fn joiner(name: &str, value: &Value) -> Result<Joiner, Problem> {
     match value {
         Value::Text(word) if word.eq_ignore_ascii_case("AND") => Ok(Joiner::And),
@@ -41,14 +39,11 @@ struct Reader {
 }
 
 impl Condition {
-    /// Parses the option `query`; `None` if it contains no condition.
-    ///
-    /// # Errors
-    /// `invalid_filter`, `invalid_identifier`.
+    /// `None` without conditions. Fails with `invalid_filter` or `invalid_identifier`.
     pub fn from_query(query: &Value, joiner: Joiner) -> Result<Option<Self>, Problem> {
         let text = match query {
             Value::Object(text) => text,
-            // PHP writes an empty map in the same way as an empty list.
+            // PHP writes an empty map like an empty list.
             Value::List(text) if json::items(text, 0).is_ok_and(|items| items.is_empty()) => return Ok(None),
             other => {
                 return Err(invalid(format!(
@@ -61,7 +56,7 @@ impl Condition {
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
-    /// Parses a list of `{key, value?, operator?}` such as `deleteKeyValues`, which must not be empty.
+    /// `{key, value?, operator?}`; must not be empty.
     pub(in crate::operation) fn from_key_values(name: &str, list: &Value, joiner: Joiner) -> Result<Self, Problem> {
         let expected = format!("{name} must be a list of {{key, value, operator?}}");
         let Value::List(text) = list else {
@@ -88,7 +83,7 @@ impl Condition {
     }
 }
 
-/// A hint for a JSON object that was meant as a value, but was parsed as a condition.
+/// For a JSON object that was parsed as a condition.
 const AS_VALUE: &str = "To compare with a JSON object or GeoJSON, give it as the condition's value: {\"value\": {…}}.";
 
 fn too_many() -> Problem {
@@ -124,7 +119,7 @@ impl Reader {
         }
     }
 
-    /// Parses a group of conditions: `{"__query": {…}, "operator": "OR", "not": true}`.
+    /// `{"__query": {…}, "operator": "OR", "not": true}`
     fn nested(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         let (mut inner, mut how, mut negated) = (Vec::new(), Joiner::And, false);
         for (name, value) in members {
@@ -150,7 +145,6 @@ impl Reader {
         Ok(negate(how.join(inner), negated))
     }
 
-    /// Parses a condition on related records: `{"some": {…}}`, `{"none": {…}}` or `{"every": {…}}`, or several of them.
     fn related(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         if label.len() > RELATION_NAME_MAX_BYTES {
             return Err(invalid(format!("A relation's name has more than {RELATION_NAME_MAX_BYTES} bytes.")));
@@ -180,7 +174,6 @@ impl Reader {
         Ok(Joiner::And.join(conditions))
     }
 
-    /// Parses a condition on a field, in the short or the long form.
     fn on_field(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         let mut other_than_parts = members.iter().map(|(name, _)| &**name).filter(|name| !PARTS.contains(name));
         if let Some(unknown) = other_than_parts.clone().find(|name| short_operator(name).is_none()) {
@@ -200,7 +193,7 @@ impl Reader {
         }
     }
 
-    /// Parses a short condition such as `{"gt": 5, "lte": 9}`, whose operators must all hold.
+    /// All operators must hold.
     fn short(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         self.count += members.len() - 1;
         if self.count > CONDITION_MAX_COUNT {
@@ -232,7 +225,7 @@ fn not_a_part(label: &str, name: &str) -> Problem {
     }
 }
 
-/// Parses a condition `{value?, equality?, operator?, tableName?, fieldName?, not?}`.
+/// `{value?, equality?, operator?, tableName?, fieldName?, not?}`
 fn spelled(label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
     let (mut table, mut field, mut value) = (None, None, None);
     let (mut negated, mut how) = (false, Joiner::Or);
@@ -282,7 +275,7 @@ fn quantifier(name: &str) -> Option<Quantifier> {
     }
 }
 
-/// Parses an item `{key, value?, operator?}` of `updateKeyValues` or `deleteKeyValues`.
+/// `{key, value?, operator?}`
 fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
     let members = json::members(text).map_err(|fault| invalid(format!("{list} can't be read: {fault}.")))?;
     let (mut key, mut value) = (None, None);
@@ -325,7 +318,7 @@ fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
         .map_err(|_| invalid(format!("operator of the condition {} must be AND or OR.", shown(label))))
 }
 
-/// Adds the hint that the comparison must be given as `equality`, for a condition that gives it as `operator`.
+/// For a comparison given as `operator`.
 fn as_equality(problem: Problem, operator: &Value) -> Problem {
     match operator {
         Value::Text(word) if self::operator(word).is_ok() => problem.with_hint(format!(
@@ -351,7 +344,6 @@ fn negate(condition: Condition, negated: bool) -> Condition {
     }
 }
 
-/// The tests of a condition before they are applied to a field: one, or several from a list operand.
 enum Tests {
     One(Test),
     Not(Test),
@@ -359,7 +351,6 @@ enum Tests {
 }
 
 impl Tests {
-    /// Applies the tests to a field. A negated operator negates each of several tests.
     fn of(self, field: FieldRef, negated: bool) -> Condition {
         match self {
             Self::One(test) => negate(Condition::Test(field, test), negated),
@@ -371,7 +362,6 @@ impl Tests {
     }
 }
 
-/// Converts an operator and its operand to tests; `how` joins the tests of a list operand.
 fn resolve(label: &str, operator: Operator, value: Value, how: Joiner) -> Result<Tests, Problem> {
     use Comparison::{Equal, NotEqual, NullSafeEqual};
     if let Value::List(text) = &value {

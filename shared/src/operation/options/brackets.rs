@@ -11,9 +11,8 @@ use crate::limits::JSON_NESTING_MAX_LEVELS;
 pub(super) struct Brackets(Vec<(String, Node)>);
 
 impl Brackets {
-    /// Adds a parameter and returns `true`; returns `false` if its name is not in bracket form or nests too deep. A
-    /// parameter without `=` is null, as qs writes null with `strictNullHandling`. Fails with `invalid_query_option` if
-    /// the parameter contradicts an earlier one.
+    /// Returns `false` if the name is not in bracket form or nests too deep. A parameter without `=` is null, as qs
+    /// writes null with `strictNullHandling`.
     pub(super) fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, Problem> {
         let Some((root, path)) = split(name) else {
             return Ok(false);
@@ -36,7 +35,6 @@ impl Brackets {
     }
 }
 
-/// The reason why a parameter contradicts the parameters before it.
 enum Fault {
     Repeated,
     Unnumbered,
@@ -50,7 +48,7 @@ fn unnumbered(name: &str) -> Problem {
     .with_hint("Number the objects: name[0][key]=…&name[1][key]=… (in qs: arrayFormat indices).")
 }
 
-/// Splits `a[b][c]` into `a` and [`b`, `c`]; `None` if the name is not in bracket form or nests too deep.
+/// `a[b][c]` → `a`, [`b`, `c`]; `None` for other forms and too deep nesting.
 fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     let (root, rest) = name.split_once('[')?;
     let inner = rest.strip_suffix(']')?;
@@ -59,7 +57,7 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     sound.then_some((root, path))
 }
 
-/// A node of the tree of parameters. A map from `a[]=…` or from `a[0]=…&a[1]=…` is converted to a list.
+/// A map from `a[]=…` or from `a[0]=…&a[1]=…` is converted to a list.
 enum Node {
     Leaf(Option<String>),
     Map(Vec<(String, Node)>),
@@ -141,7 +139,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Parses a list index: digits without a sign or a leading zero; `None` for any other text.
+/// Without a sign or a leading zero.
 fn index(name: &str) -> Option<usize> {
     let index: usize = name.parse().ok()?;
     (index.to_string() == name).then_some(index)

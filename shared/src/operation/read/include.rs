@@ -1,5 +1,4 @@
-//! Parses the option `include`: related records to add to each record of the response. The schema's foreign keys are
-//! the relations.
+//! Parses the option `include`: related records in each record of the response. Relations are foreign keys.
 
 use super::order::{self, Order};
 use super::select::{Selection, selection};
@@ -10,30 +9,25 @@ use crate::limits::{INCLUDE_MAX_COUNT, INCLUDE_MAX_DEPTH, RELATION_NAME_MAX_BYTE
 use crate::operation::filter::{self, Condition};
 use crate::operation::options;
 
-/// Related records to return in each record.
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Include {
-    /// The relation as the caller names it, such as `author` or `comments.post_id`. The origin, which knows the foreign
-    /// keys, finds the relation.
+    /// As the caller names it, such as `author` or `comments.post_id`. Only the origin knows the foreign keys.
     pub relation: Box<str>,
-    /// The name of the member that holds the related records; `None` for the relation's own name.
+    /// `None` for the relation's own name.
     pub alias: Option<FieldName>,
     pub select: Selection,
-    /// The condition on the related records; `None` for all.
     pub filter: Option<Condition>,
     pub order: Vec<Order>,
-    /// Maximum related records of one record; `None` for all.
+    /// Per record; `None` for all.
     pub limit: Option<u64>,
-    /// The nested includes: what to add to each related record.
     pub includes: Vec<Include>,
 }
 
 const PARTS: [&str; 9] =
     ["relation", "as", "selectFields", "omitFields", "query", "searchOperator", "order", "limit", "include"];
 
-/// Parses the option `include`: names separated by commas, or a list of names and objects, or one object. Refuses more
-/// than [`INCLUDE_MAX_COUNT`] relations, and more than [`INCLUDE_MAX_DEPTH`] levels.
+/// At most [`INCLUDE_MAX_COUNT`] relations and [`INCLUDE_MAX_DEPTH`] levels.
 pub(super) fn includes(value: &Value) -> Result<Vec<Include>, Problem> {
     let mut count = 0;
     level(value, 1, &mut count)

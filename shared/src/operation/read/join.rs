@@ -14,54 +14,50 @@ use std::hash::{Hash, Hasher};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Join {
-    /// A table of the same database as the main table.
+    /// In the database of the main table.
     pub table: TableName,
     pub alias: Option<TableName>,
     pub kind: JoinKind,
-    /// The join conditions; at least one.
+    /// At least one.
     pub matches: Vec<Match>,
-    /// Whether all join conditions must hold, or at least one.
     pub joiner: Joiner,
     pub select: Selection,
     pub form: JoinForm,
 }
 
-/// The type of a join, which decides which records without a match are returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinKind {
     Inner,
-    /// `LEFT JOIN`: also returns records of the preceding tables that have no match.
+    /// Keeps records of the preceding tables that have no match.
     Left,
-    /// `RIGHT JOIN`: also returns records of the joined table that have no match.
+    /// Keeps records of the joined table that have no match.
     Right,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinForm {
     Flat,
-    /// As an object in the record, under the name or alias of the joined table.
+    /// Under the name or alias of the joined table.
     Nested,
 }
 
-/// A join condition: `source` must equal `target`, as [`Target`] says.
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Match {
-    /// A field. If it was written without a table, it is looked up first in the main table.
+    /// Without a table, looked up first in the main table.
     pub source: FieldRef,
     pub target: Target,
 }
 
-/// The field or value that the `source` of a join condition must equal. For a list, it must equal one of the values;
-/// for null, it must be NULL.
+/// A list means one of its values; null means IS NULL.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Target {
-    /// A field. If it was written without a table, it is looked up first in the joined table.
+    /// Without a table, looked up first in the joined table.
     Field(FieldRef),
     Literal(Value),
 }
 
-/// Gives equal hashes to joins that differ only in the order of their conditions.
+/// The order of the conditions makes no difference.
 impl Hash for Join {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { table, alias, kind, matches, joiner, select, form } = self;
@@ -71,7 +67,6 @@ impl Hash for Join {
     }
 }
 
-/// The accepted values of `joinType`.
 const KINDS: [(&str, JoinKind); 9] = [
     ("INNER JOIN", JoinKind::Inner),
     ("JOIN", JoinKind::Inner),
@@ -87,7 +82,7 @@ const KINDS: [(&str, JoinKind); 9] = [
 const PARTS: [&str; 8] = ["tableName", "alias", "joinType", "match", "operator", "selectFields", "omitFields", "nest"];
 const MATCH_PARTS: [&str; 3] = ["source", "target", "targetLiteral"];
 
-/// Parses the option `join`: a list of at most [`JOIN_MAX_ITEMS`] joins, or a single join.
+/// At most [`JOIN_MAX_ITEMS`] joins.
 pub(super) fn joins(value: &Value) -> Result<Vec<Join>, Problem> {
     const EXPECTED: &str = "a list of {tableName, joinType, match, …}";
     let items = match value {
@@ -145,7 +140,7 @@ fn join(text: &str) -> Result<Join, Problem> {
     })
 }
 
-/// Returns whether `selectFields` is an empty list, which means that no fields of the joined table are returned.
+/// No fields of the joined table are returned.
 fn is_empty(value: &Value) -> bool {
     matches!(value, Value::List(text) if text.get(1..).is_some_and(|rest| rest.trim_start().starts_with(']')))
 }

@@ -47,8 +47,7 @@ fn wrong(got: &Value) -> Problem {
     options::wrong("order", "a field's name, -name to descend, an object {field, strategy}, or a list of them", got)
 }
 
-/// Parses `name`, or `-name` for descending order. A field whose name begins with a hyphen needs the object form; a
-/// name with a comma needs this form or a JSON list.
+/// A field whose name begins with a hyphen needs the object form; a name with a comma this form or a JSON list.
 fn by_name(word: &str) -> Result<Order, Problem> {
     let (name, direction) = match word.strip_prefix('-') {
         Some(name) => (name, Direction::Descending),
@@ -85,7 +84,7 @@ fn order(text: &str) -> Result<Order, Problem> {
     Ok(Order { field: of_table(table, field)?, direction })
 }
 
-/// Combines `tableName` and a field; refuses a field whose table is named in both.
+/// Refuses a field whose table is named twice.
 pub(super) fn of_table(table: Option<TableName>, field: FieldRef) -> Result<FieldRef, Problem> {
     match (table, field.table()) {
         (None, _) => Ok(field),

@@ -1,5 +1,4 @@
-//! Parses the option `fullTextSearch`, which finds records by words. The best matches come first, unless the read is
-//! ordered, grouped or distinct.
+//! Parses the option `fullTextSearch`. The best matches come first, unless the read is ordered, grouped or distinct.
 
 use crate::error::Problem;
 use crate::fingerprint::unordered;
@@ -16,11 +15,11 @@ pub struct Search {
     pub fields: Vec<FieldRef>,
     pub term: String,
     pub mode: MatchMode,
-    /// The name under which each record's score is returned; `None` to not return it.
+    /// `None` to not return the score.
     pub score_alias: Option<FieldName>,
 }
 
-/// Gives equal hashes to searches that differ only in the order of their fields.
+/// The order of the fields makes no difference.
 impl Hash for Search {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { fields, term, mode, score_alias } = self;

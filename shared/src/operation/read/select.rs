@@ -10,17 +10,16 @@ use crate::operation::options;
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 
-/// The fields to return, of a table, a joined table, related records or written records.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// All fields of the table that the caller may read, in the table's order.
+    /// That the caller may read, in the table's order.
     #[default]
     All,
     Only(Vec<Selected>),
     Except(Vec<FieldRef>),
 }
 
-/// Gives equal hashes to selections that differ only in the order of omitted fields.
+/// The order of omitted fields makes no difference.
 impl Hash for Selection {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);
@@ -32,16 +31,13 @@ impl Hash for Selection {
     }
 }
 
-/// A field or aggregate to return, and its name in the response.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct Selected {
     pub what: What,
-    /// The name in the response; `None` for the default name of the field or aggregate.
     pub alias: Option<FieldName>,
 }
 
-/// A field, or an aggregate over the records of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum What {
     Field(FieldRef),
@@ -59,7 +55,6 @@ pub enum Aggregate {
     Max,
 }
 
-/// The accepted values of `aggregate`.
 const AGGREGATES: [(&str, Aggregate); 6] = [
     ("COUNT", Aggregate::Count),
     ("COUNT_DISTINCT", Aggregate::CountDistinct),
@@ -70,10 +65,9 @@ const AGGREGATES: [(&str, Aggregate); 6] = [
 ];
 
 const PARTS: [&str; 4] = ["fieldName", "tableName", "alias", "aggregate"];
-/// The `fieldName` with which `COUNT` counts records instead of values.
+/// With this `fieldName`, `COUNT` counts records.
 const EVERYTHING: &str = "*";
 
-/// Parses `selectFields` and `omitFields`, of which only one may be given.
 pub(super) fn selection(select: Option<&Value>, omit: Option<&Value>) -> Result<Selection, Problem> {
     match (select, omit) {
         (Some(_), Some(_)) => Err(options::invalid("The options selectFields and omitFields exclude each other.")),
@@ -102,7 +96,6 @@ fn selected_fields(value: &Value) -> Result<Vec<Selected>, Problem> {
 }
 
 impl What {
-    /// Returns the selected or aggregated field; `None` for a count of all records.
     pub(in crate::operation) fn field(&self) -> Option<&FieldRef> {
         match self {
             Self::Field(field) | Self::Aggregate(_, field) => Some(field),
@@ -117,8 +110,7 @@ impl Selected {
     }
 }
 
-/// Parses an item `{fieldName?, tableName?, alias?, aggregate?}` of `selectFields`. Only the aggregate `COUNT` may be
-/// given without `fieldName` and `tableName`: it then counts records, as it does with the `fieldName` `*`.
+/// Only `COUNT` may lack `fieldName` and `tableName`: it then counts records, as with the `fieldName` `*`.
 fn selected(text: &str) -> Result<Selected, Problem> {
     let (mut field, mut table, mut alias, mut aggregate) = (None, None, None, None);
     for (name, value) in options::object("selectFields", text)? {
@@ -160,7 +152,7 @@ fn named_aggregate(word: &str) -> Result<Aggregate, Problem> {
 }
 
 impl Aggregate {
-    /// Returns the prefix of an aggregate's default name, such as `sum` in `sum_price`.
+    /// Such as `sum` in `sum_price`.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Count => "count",

@@ -1,5 +1,5 @@
-//! Parses `Upload-Metadata`: name, folder, type and visibility of the file, and whether it may replace another. Clients
-//! use different keys for the name and the type of the file. Unknown keys are ignored.
+//! Parses `Upload-Metadata`: name, folder, type and visibility of the file. Clients use different keys for name and
+//! type.
 
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
@@ -9,7 +9,7 @@ use crate::upload::{Existing, Label, Visibility, flag};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// Media types that make the file an image if no kind is declared: the image formats that the origin checks.
+/// The image formats that the origin checks: without a declared kind, such a file is an image.
 const PICTURES: [&str; 11] = [
     "image/jpeg",
     "image/png",
@@ -30,18 +30,13 @@ pub struct TusFile {
     pub name: MediaName,
     pub folder: FolderPath,
     pub kind: MediaKind,
-    /// The type that the client declares, if any.
     pub label: Option<Label>,
     pub existing: Existing,
     pub visibility: Visibility,
 }
 
 impl TusFile {
-    /// Parses `Upload-Metadata`: comma-separated pairs of a key and a base64 value.
-    ///
-    /// # Errors
-    /// `invalid_body` if the header is too long or malformed, has neither `filename` nor `name`, or has an invalid
-    /// value.
+    /// `invalid_body` if the header is too long or malformed, or has neither `filename` nor `name`.
     pub fn from_metadata(header: &str) -> Result<Self, Problem> {
         let pairs = Pairs::read(header)?;
         let Some(name) = pairs.text(&["filename", "name"])? else {
@@ -75,10 +70,7 @@ impl TusFile {
     }
 }
 
-/// Returns `Upload-Metadata`, which must be valid, with the folder replaced.
-///
-/// # Errors
-/// `invalid_body` if the result is too long.
+/// `header` must be valid. `invalid_body` if the result is too long.
 pub(super) fn with_folder(header: &str, folder: &FolderPath) -> Result<String, Problem> {
     let is_kept = |pair: &&str| !pair.is_empty() && pair.split(' ').next() != Some("folder");
     let mut pairs: Vec<_> = header.split(',').map(|pair| pair.trim_matches(' ')).filter(is_kept).collect();
@@ -119,7 +111,7 @@ impl<'a> Pairs<'a> {
         Ok(Self(pairs))
     }
 
-    /// Returns the value of the first key of `keys` that has a value, as UTF-8; `None` if no key has one.
+    /// Of the first key that has a value.
     fn text(&self, keys: &[&str]) -> Result<Option<String>, Problem> {
         let value = |key: &&str| {
             let found = self.0.iter().find(|(known, _)| known == key);
@@ -133,7 +125,7 @@ impl<'a> Pairs<'a> {
         Ok(Some(text))
     }
 
-    /// Parses the boolean value of a key: true for a key without a value; `None` for a missing key.
+    /// True for a key without a value; `None` for a missing key.
     fn switch(&self, key: &str) -> Result<Option<bool>, Problem> {
         let found = self.0.iter().find(|(known, _)| *known == key);
         let word = match found {

@@ -6,14 +6,13 @@ use crate::error::Problem;
 use crate::limits::JSON_MEMBERS_MAX_COUNT;
 use std::borrow::Cow;
 
-/// A cell's text; `None` for an empty cell without quotes, which stands for NULL.
+/// `None` for an empty cell without quotes, which stands for NULL.
 pub(super) type Cell<'a> = Option<Cow<'a, str>>;
 
-/// The part of a CSV text that is not split yet.
 #[derive(Debug)]
 pub(super) struct Records<'a> {
     rest: &'a str,
-    /// The number of the line at which the rest begins, from 1.
+    /// From 1.
     line: usize,
 }
 
@@ -28,11 +27,7 @@ impl<'a> Records<'a> {
         Self { rest: text, line: 1 }
     }
 
-    /// Returns the next record; `None` at the text's end.
-    ///
-    /// # Errors
-    /// `invalid_body` if a quoted cell does not end or has text after its closing quote, or if there are more than
-    /// [`JSON_MEMBERS_MAX_COUNT`] cells.
+    /// `invalid_body` for a broken quoted cell, or more than [`JSON_MEMBERS_MAX_COUNT`] cells.
     pub(super) fn next(&mut self) -> Result<Option<Record<'a>>, Problem> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -58,7 +53,6 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Consumes a cell without quotes, and returns it.
     fn bare(&mut self) -> Cell<'a> {
         let end = memchr::memchr3(b',', b'\r', b'\n', self.rest.as_bytes()).unwrap_or(self.rest.len());
         let (cell, rest) = self.rest.split_at(end);
@@ -66,7 +60,7 @@ impl<'a> Records<'a> {
         (!cell.is_empty()).then_some(Cow::Borrowed(cell))
     }
 
-    /// Consumes a cell in quotes, and returns its text; `text` begins after the first quote.
+    /// `text` begins after the first quote.
     fn quoted(&mut self, text: &'a str) -> Result<Cow<'a, str>, Problem> {
         let begins = self.line;
         let (mut cell, mut rest) = (Cow::Borrowed(""), text);
@@ -96,7 +90,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// Returns the number of line breaks in a part of a CSV text: CRLF, LF or CR.
+/// CRLF, LF or CR.
 pub fn line_breaks(text: &[u8]) -> usize {
     let count = |(count, before): (usize, u8), byte: &u8| {
         let is_break = *byte == b'\r' || (*byte == b'\n' && before != b'\r');

@@ -19,14 +19,12 @@ pub struct Delete {
     pub options: WriteOptions,
 }
 
-/// The records to update or delete: one record by its id, or all records that match a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
     Record(RecordId),
     Matching(Condition),
 }
 
-/// The path, options and headers of a delete. The body is parsed later.
 #[derive(Clone, Debug)]
 pub(in crate::operation) struct DeleteHead {
     id: Option<RecordId>,
