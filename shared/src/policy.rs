@@ -1,17 +1,16 @@
-//! The access that each action needs. For actions on databases, MariaDB's grants enforce read-only or full access a
-//! second time.
+//! The access that each action needs. MariaDB's grants enforce read-only or full access to databases again.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Access, Grant};
 use crate::operation::{route, tus};
 
-/// The keys that may do an action. Full keys may do everything.
+/// Full keys may do everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Permitted {
-    /// Read-only keys, and keys with a role that allows the action.
+    /// Also keys with a role that allows the action.
     ReadKeys,
     Roles,
-    /// Only full keys: no role can allow the action.
+    /// No role can allow the action.
     FullKeys,
 }
 
@@ -77,7 +76,7 @@ actions! {
 }
 
 impl Action {
-    /// Returns the least access that an API key without a role needs for the action.
+    /// For an API key without a role.
     pub const fn needs(self) -> Access {
         match self.permitted() {
             Permitted::ReadKeys => Access::Read,
@@ -86,18 +85,15 @@ impl Action {
     }
 }
 
-/// Returns the method, or `OTHER` for an unknown method: a label of bounded cardinality, for logs and metrics.
+/// `OTHER` for an unknown method: a label of bounded cardinality.
 pub fn method_label(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let known = KNOWN.into_iter().find(|known| *known == method);
     known.unwrap_or("OTHER")
 }
 
-/// Checks that a key or user's token with this grant may do an action. For a role, refuses only the actions that no
-/// role can allow: the origin checks the role's own rules.
-///
-/// # Errors
-/// `full_access_required` for a read-only key; `role_forbids` for a key with a role.
+/// `full_access_required` for a read-only key; `role_forbids` for a role if no role can allow the action. The origin
+/// checks the role's own rules.
 pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
     match (grant, action.needs()) {
         (Grant::Full, _) | (Grant::Read, Access::Read) => Ok(()),
@@ -111,16 +107,16 @@ pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
     }
 }
 
-/// Returns the `role_forbids` problem of a caller whose role does not allow `what`, such as "run SQL".
+/// `what` is such as "run SQL".
 pub fn role_forbids(what: &str) -> Problem {
     Problem::new(ErrorCode::RoleForbids, format!("The key's role may not {what}."))
         .with_hint("Ask whoever manages the project to allow it in the role, or for a key with another role.")
 }
 
-/// The methods that never change data.
+/// Never change data.
 pub const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
 
-/// Returns the HTTP methods of the actions on a table for which `may` returns true, as the table's metadata lists them.
+/// As the table's metadata lists them.
 pub fn table_methods(may: impl Fn(Action) -> bool) -> Vec<&'static str> {
     let by_action: [(Action, &[&str]); 4] = [
         (Action::Read, READ_METHODS),

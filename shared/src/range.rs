@@ -6,14 +6,13 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
     Whole,
-    /// A non-empty range of byte offsets.
+    /// Not empty.
     Part(Range<u64>),
-    /// The range selects no byte of the file, so the response is a 416.
+    /// No byte of the file: a 416.
     Beyond,
 }
 
-/// Parses a `Range` header for a file of `size` bytes. A malformed range, another unit than bytes, or several ranges
-/// select the whole file, as the RFC allows.
+/// A malformed range, another unit than bytes, or several ranges select the whole file, as the RFC allows.
 pub fn extent(range: &str, size: u64) -> Extent {
     let Some((unit, spec)) = range.split_once('=') else {
         return Extent::Whole;
@@ -27,7 +26,7 @@ pub fn extent(range: &str, size: u64) -> Extent {
     match (first, last) {
         ("", suffix) => match number(suffix) {
             Some(0) => Extent::Beyond,
-            // An empty file has no last bytes, so the whole (empty) file is sent.
+            // An empty file has no last bytes.
             Some(_) if size == 0 => Extent::Whole,
             Some(length) => Extent::Part(size.saturating_sub(length)..size),
             None => Extent::Whole,
@@ -52,7 +51,7 @@ pub fn beyond(size: u64) -> Problem {
     Problem::new(ErrorCode::RangeNotSatisfiable, format!("The file has {size} bytes; the range begins behind them."))
 }
 
-/// Parses digits, saturating at `u64::MAX`; `None` for any other text.
+/// Saturates at `u64::MAX`.
 fn number(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().unwrap_or(u64::MAX))

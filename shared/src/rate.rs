@@ -6,10 +6,9 @@ use crate::limits::{RATE_PERIOD_MAX_SECONDS, RATE_REQUESTS_MAX_COUNT};
 use std::fmt;
 use std::time::Duration;
 
-/// The policy's name in the `RateLimit` headers: requests are counted by API key or user.
+/// Requests are counted by API key or user.
 const POLICY: &str = "key";
 
-/// A rate limit: a number of requests per period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     requests: u32,
@@ -17,10 +16,10 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// The syntax of the setting, for messages: that of [`RateLimit::parse`], or `off`, which the caller handles.
+    /// For messages. The caller handles `off`.
     pub const EXPECTED: &'static str = "requests/time, such as 100/1s or 6000/1m, with a time of at most 1h; or off";
 
-    /// Parses `100/1s`, `6000/1m` or `50000/1h`; `None` if malformed or out of range.
+    /// `100/1s`, `6000/1m` or `50000/1h`.
     pub fn parse(text: &str) -> Option<Self> {
         let (requests, time) = text.split_once('/')?;
         let unit = match time.as_bytes().last()? {
@@ -36,23 +35,22 @@ impl RateLimit {
         fits.then_some(Self { requests, seconds })
     }
 
-    /// Returns the number of requests per period; at least 1.
+    /// At least 1.
     pub fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// Returns the period; at least a second.
+    /// At least a second.
     pub fn period(&self) -> Duration {
         Duration::from_secs(self.seconds.into())
     }
 
-    /// Returns the allowance of a caller that has `requests` left, for response headers. The full limit is restored
-    /// after `restored`.
+    /// The full limit is restored after `restored`.
     pub fn left(self, requests: u32, restored: Duration) -> Allowance {
         Allowance { limit: self, remaining: requests, seconds: whole_seconds(restored) }
     }
 
-    /// Returns the `rate_limited` problem for a caller that may retry after `wait`.
+    /// The caller may retry after `wait`.
     pub fn exceeded(self, wait: Duration) -> Problem {
         let message = format!("This key has used up its limit of {self}.");
         let allowance = Allowance { limit: self, remaining: 0, seconds: whole_seconds(wait).max(1) };
@@ -89,7 +87,7 @@ impl Allowance {
         ]
     }
 
-    /// Returns the seconds until the full limit is restored or, for an exceeded limit, until the caller may retry.
+    /// Until the full limit is restored or, for an exceeded limit, until the caller may retry.
     pub fn seconds(&self) -> u32 {
         self.seconds
     }
@@ -101,7 +99,7 @@ fn digits(text: &str) -> Option<u32> {
     text.parse().ok()
 }
 
-/// Rounds up to whole seconds, so that a caller that waits for this time is not refused again.
+/// Rounds up, so that a caller that waits for this time is not refused again.
 fn whole_seconds(time: Duration) -> u32 {
     let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
     u32::try_from(seconds).unwrap_or(u32::MAX)

@@ -1,5 +1,5 @@
 //! Checks of a request's head that apply to all routes; edge and origin run them before they look at the route. The
-//! origin also returns the problems of this module for requests that its HTTP parser refuses.
+//! origin also returns these problems for requests that its HTTP parser refuses.
 
 mod head;
 
@@ -9,21 +9,17 @@ use crate::error::{ErrorCode, Problem};
 use crate::limits::{HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;
 
-/// The request header with a position in the database's sequence of writes, as a write's response gives it in
-/// `X-Selkie-Position`. A read with this header sees the write, or fails if the database does not reach the position in
-/// time.
+/// The `X-Selkie-Position` of a write: a read with this header sees the write, or fails if the database does not reach
+/// the position in time.
 pub const AFTER_HEADER: &str = "x-selkie-after";
 
-/// Response header of CSV and lines of JSON: `true` if the read withholds records because of a maximum of the server or
-/// of the caller's role. In the envelope, the member `limited` says so.
+/// For CSV and NDJSON: a maximum of the server or of the role withholds records. The envelope has `limited`.
 pub const LIMITED_HEADER: &str = "x-selkie-limited";
 
-/// Response header of CSV and lines of JSON: `true` if records follow that `limit` or a maximum left out. In the envelope,
-/// the member `next` or `more` says so.
+/// For CSV and NDJSON: records follow that `limit` or a maximum left out. The envelope has `next` or `more`.
 pub const MORE_HEADER: &str = "x-selkie-more";
 
-/// Request headers that the edge, Cloudflare and other proxies add. They are not counted, so that a request has the
-/// same number of counted headers at the origin as at the edge.
+/// Not counted, so that a request has the same number of counted headers at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [
     "accept-encoding",
     "cdn-loop",
@@ -48,10 +44,7 @@ const ADDED_BY_PROXIES: [&str; 21] = [
     crate::media::ACCEPTS_PURGE_HEADER,
 ];
 
-/// Checks a URL's path and query, as received.
-///
-/// # Errors
-/// `uri_too_long` for more than [`URL_MAX_BYTES`]; `invalid_request` for characters that must be percent-encoded.
+/// As received. `uri_too_long`; `invalid_request` for characters that must be percent-encoded.
 pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     check_url_length(path, query)?;
     let parts = [path, query.unwrap_or_default()];
@@ -61,8 +54,7 @@ pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Resolves the segments `.` and `..` of a path, also percent-encoded, as URL parsers do (WHATWG URL, path state).
-/// Needed at the edge too, since Cloudflare's runtime resolves only some of them.
+/// As URL parsers do (WHATWG URL, path state), also percent-encoded. Cloudflare's runtime resolves only some of them.
 pub fn resolve_dot_segments(path: &str) -> Cow<'_, str> {
     if path.split('/').all(|segment| Dots::of(segment).is_none()) {
         return Cow::Borrowed(path);
@@ -83,7 +75,6 @@ pub fn resolve_dot_segments(path: &str) -> Cow<'_, str> {
     Cow::Owned(format!("/{}", resolved.join("/")))
 }
 
-/// A dot segment of a path, `.` or `..`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Dots {
     Same,
@@ -105,9 +96,6 @@ impl Dots {
     }
 }
 
-/// Checks the length of a URL's path and query.
-///
-/// # Errors
 /// `uri_too_long` for more than [`URL_MAX_BYTES`].
 pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> {
     let length = path.len() + query.map_or(0, |query| query.len() + 1);
@@ -117,12 +105,9 @@ pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> 
     Err(url_too_long())
 }
 
-/// Checks the headers of a request: pairs of a lower-case name and a value. Pairs with the same name must be adjacent.
-///
-/// # Errors
-/// `invalid_request` for a name or value that HTTP does not allow; `headers_too_large` for more than
-/// [`HEADERS_MAX_COUNT`] headers or [`HEADERS_MAX_BYTES`] bytes without the headers of proxies; `invalid_body` for
-/// `Trailer`, since some HTTP implementations don't find the end of a body with trailers.
+/// Names are lower case; equal names must be adjacent. `invalid_request`; `headers_too_large` beyond the limits,
+/// without the headers of proxies; `invalid_body` for `Trailer`, since some HTTP implementations don't find the end of
+/// a body with trailers.
 pub fn check_headers<'a, I>(headers: impl Fn() -> I) -> Result<(), Problem>
 where
     I: Iterator<Item = (&'a str, &'a [u8])>,
@@ -186,8 +171,7 @@ impl<'a> Size<'a> {
     fn add(&mut self, name: &'a str, value: &[u8]) {
         const COMMA_AND_SPACE: usize = 2;
         if name == self.last {
-            // At the edge, the values of repeated headers arrive joined by `", "`, so they are counted like this here
-            // too.
+            // At the edge, the values of repeated headers arrive joined by `", "`.
             self.bytes += COMMA_AND_SPACE + value.len();
         } else {
             self.count += 1;
@@ -201,13 +185,12 @@ impl<'a> Size<'a> {
     }
 }
 
-/// Returns whether HTTP forbids the byte in a header's value (RFC 9110, section 5.5).
+/// RFC 9110, section 5.5.
 const fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-/// Returns whether a path or query contains a character that the API accepts only percent-encoded (such as a space, a
-/// control character or a quote), or the replacement character, which stands for bytes that are not UTF-8.
+/// Accepted only percent-encoded; the replacement character stands for bytes that are not UTF-8.
 fn has_forbidden_character(part: &str) -> bool {
     let is_forbidden = |byte: u8| byte <= b' ' || matches!(byte, 0x7f | b'"' | b'<' | b'>' | b'\\' | b'`');
     part.bytes().any(is_forbidden) || (!part.is_ascii() && part.contains('\u{fffd}'))

@@ -1,5 +1,5 @@
-//! The data of a request that edge and origin log. It contains no values of records, no names that callers chose except
-//! the project's, and of API keys and users only the ids.
+//! The data of a request that edge and origin log: no values of records, no names that callers chose except the
+//! project's, and of API keys and users only the ids.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Principal, TokenDigest, UserIdentity};
@@ -7,16 +7,14 @@ use crate::policy::{Action, method_label};
 use std::sync::{Arc, OnceLock};
 use uuid::Uuid;
 
-/// A caller with a token of another issuer, as the edge knows the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserCaller {
     Verified(UserIdentity),
-    /// The digest of a token that the edge could not verify.
+    /// Of a token that the edge could not verify.
     Unverified(TokenDigest),
 }
 
-/// The log record of one request. Each part is set when it becomes known, and later values for the same part are
-/// ignored.
+/// Later values for the same part are ignored.
 #[derive(Debug)]
 pub struct RequestLog {
     method: &'static str,
@@ -37,8 +35,7 @@ impl RequestLog {
         }
     }
 
-    /// Records the verified caller, unless a caller is already recorded, and returns the recorded caller. At the edge,
-    /// a caller with a user's token is recorded by [`RequestLog::user`] instead.
+    /// Returns the recorded caller, which may be an earlier one. At the edge, [`RequestLog::user`] records users.
     pub fn caller(&self, principal: impl Into<Arc<Principal>>) -> &Principal {
         self.caller.get_or_init(|| principal.into())
     }
@@ -47,8 +44,7 @@ impl RequestLog {
         self.user.get_or_init(|| caller);
     }
 
-    /// Returns the name under which a rate limit counts the caller: the id of the key or of a token's subject, or the
-    /// digest of an unverified token; `None` without a caller.
+    /// The id of the key or of a token's subject, or the digest of an unverified token.
     pub fn rate_limited_as(&self) -> Option<String> {
         let user = || {
             self.user.get().map(|caller| match caller {
@@ -59,7 +55,6 @@ impl RequestLog {
         self.key().map(|id| id.to_string()).or_else(user)
     }
 
-    /// Records the route of the request's action; does nothing for `None`.
     pub fn action(&self, action: Option<Action>) {
         if let Some(action) = action {
             self.route(action.route());
@@ -70,7 +65,7 @@ impl RequestLog {
         self.route.get_or_init(|| route);
     }
 
-    /// Records the error code of a request that this server (edge or origin) itself refuses.
+    /// For a refusal by this server itself (edge or origin).
     pub fn refused(&self, problem: &Problem) {
         self.failed(problem.code());
     }
@@ -79,7 +74,6 @@ impl RequestLog {
         self.code.get_or_init(|| code);
     }
 
-    /// Returns the project of the caller that [`RequestLog::caller`] recorded; `None` without one.
     pub fn project(&self) -> Option<&str> {
         self.caller.get().map(|caller| caller.project().as_str())
     }
@@ -88,18 +82,17 @@ impl RequestLog {
         self.user.get().copied()
     }
 
-    /// Returns the id of the API key or, at the origin, of the user that [`RequestLog::caller`] recorded; `None`
-    /// without one.
+    /// Of the API key or, at the origin, of the user.
     pub fn key(&self) -> Option<Uuid> {
         self.caller.get().map(|caller| caller.key_id())
     }
 
-    /// Returns the method, or `OTHER`: a label of bounded cardinality.
+    /// A label of bounded cardinality.
     pub fn method(&self) -> &'static str {
         self.method
     }
 
-    /// Returns the route's pattern, which also labels metrics; `none` if the request has no route.
+    /// Also labels metrics; `none` without a route.
     pub fn route_name(&self) -> &'static str {
         self.route.get().copied().unwrap_or("none")
     }

@@ -1,28 +1,24 @@
-//! W3C Trace Context (level 1): parses the header `traceparent`, and writes the header with a span
-//! of this server.
+//! W3C Trace Context (level 1): parses `traceparent`, and writes the header with a span of this server.
 
-/// The header with the ids of a trace and of the caller's span: `00-{trace}-{span}-{flags}`.
+/// `00-{trace}-{span}-{flags}`
 pub const TRACEPARENT: &str = "traceparent";
 
-/// The header with vendors' data about a trace. It is passed on only together with a valid
-/// [`TRACEPARENT`].
+/// Passed on only together with a valid [`TRACEPARENT`].
 pub const TRACESTATE: &str = "tracestate";
 
-/// The length in bytes of a `traceparent` of version 00.
+/// Of version 00.
 const BYTES: usize = 55;
 
-/// A span of this server, in the form of a `traceparent` of version 00, and the id of its parent
-/// span.
+/// In the form of a `traceparent` of version 00.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceSpan {
     text: [u8; BYTES],
-    /// The id of the parent span in hexadecimal digits; zeros if the trace begins with this span.
+    /// Hexadecimal digits; zeros if the trace begins with this span.
     parent: [u8; 16],
 }
 
 impl TraceSpan {
-    /// Returns a span with `id` in the trace of the header `traceparent`; `None` if the header is
-    /// invalid.
+    /// `None` if the header is invalid.
     pub fn continued(header: &str, id: [u8; 8]) -> Option<Self> {
         let (text, rest) = header.as_bytes().split_at_checked(BYTES)?;
         let is_form = text.iter().enumerate().all(|(at, byte)| match at {
@@ -66,29 +62,27 @@ impl TraceSpan {
         write_hex(&mut self.text[36..52], &id);
     }
 
-    /// Returns the value of `traceparent` for a request to another server, as part of this span.
+    /// For a request to another server, as part of this span.
     pub fn header(&self) -> &str {
         text(&self.text)
     }
 
-    /// Returns the id of the trace, 32 hexadecimal digits.
+    /// 32 hexadecimal digits.
     pub fn trace(&self) -> &str {
         text(&self.text[3..35])
     }
 
-    /// Returns the id of this server's span, 16 hexadecimal digits.
+    /// 16 hexadecimal digits.
     pub fn id(&self) -> &str {
         text(&self.text[36..52])
     }
 
-    /// Returns the id of the parent span, 16 hexadecimal digits; zeros if the trace begins with
-    /// this span.
+    /// 16 hexadecimal digits; zeros if the trace begins with this span.
     pub fn parent(&self) -> &str {
         text(&self.parent)
     }
 
-    /// Returns whether the trace has the flag "sampled", which asks each server to record its
-    /// spans.
+    /// "sampled" asks each server to record its spans.
     pub fn is_sampled(&self) -> bool {
         self.text[54] == b'1'
     }

@@ -1,15 +1,6 @@
 //! A push parser for the bodies of uploads: takes the bytes in pieces of any size, returns events, and at the end a
-//! form.
-//!
-//! ```text
-//! Content-Type → Parser::new
-//! bytes        → Parser::feed → Feed::next_event → ItemBegins, Data, Data, …, ItemEnds, ItemBegins, …
-//! end          → Parser::finish → UploadForm {kind, folder, items: name, label, …}
-//! ```
-//!
-//! Names, folder and type may follow the files in a body, so the form is complete only at the end. The parser's memory
-//! is bounded: some buffers of limited size, and the names and types of at most [`UploadLimits::items`] files. The
-//! parser neither stores nor examines the files.
+//! form. Names, folder and type may follow the files in a body. Memory is bounded: buffers of limited size, and the
+//! names and types of at most [`UploadLimits::items`] files. The parser neither stores nor examines the files.
 
 mod base64;
 mod draft;
@@ -31,7 +22,7 @@ use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UploadLimits {
-    /// Maximum bytes of the request body.
+    /// Of the request body.
     pub body_bytes: u64,
     pub items: usize,
 }
@@ -54,25 +45,24 @@ impl UploadLimits {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The bytes of a file begin. The number is the file's index in [`UploadForm::items`].
+    /// The file's index in [`UploadForm::items`].
     ItemBegins(usize),
-    /// The next decoded bytes of the file, at least one.
+    /// Decoded; at least one byte.
     Data(&'a [u8]),
-    /// The file is complete and was not empty.
+    /// The file was not empty.
     ItemEnds,
 }
 
-/// What the JSON or multipart reader found next in the body. [`Feed::next_event`] converts it to an [`Event`], or to
-/// `None` if more input is needed. Bytes in the reader's own memory are only referred to ([`Step::Decoded`],
-/// [`Step::Held`]), so that the step does not borrow the reader.
+/// Bytes in the reader's own memory are only referred to ([`Step::Decoded`], [`Step::Held`]), so that the step does not
+/// borrow the reader.
 enum Step<'i> {
     NeedsInput,
     Begins(usize),
     Slice(&'i [u8]),
-    /// Decoded bytes of a file. They are in the JSON reader's buffer, and [`json::Reader::decoded`] returns them.
+    /// In the JSON reader's buffer: see [`json::Reader::decoded`].
     Decoded,
-    /// Bytes of a file that looked like the beginning of a multipart delimiter but were not. They equal this range of
-    /// the delimiter's bytes, and [`multipart::Reader::held`] returns them.
+    /// Bytes that looked like the beginning of a multipart delimiter, as a range of it: see
+    /// [`multipart::Reader::held`].
     Held(Range<usize>),
     Ends,
 }
@@ -84,16 +74,13 @@ enum Reader {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding<'a> {
-    /// JSON, also if `Content-Type` is missing or empty.
+    /// Also if `Content-Type` is missing or empty.
     Json,
-    /// `multipart/form-data`; the whole header value, with its boundary.
+    /// The whole header value, with its boundary.
     Multipart(&'a str),
 }
 
 impl<'a> Encoding<'a> {
-    /// Determines the encoding of an upload's body.
-    ///
-    /// # Errors
     /// `unsupported_media_type` if the type is neither JSON nor `multipart/form-data`.
     pub(crate) fn of(content_type: Option<&'a str>) -> Result<Self, Problem> {
         match (other_than_json(content_type), content_type) {
@@ -110,7 +97,6 @@ impl<'a> Encoding<'a> {
     }
 }
 
-/// Returns whether the body of an upload with this `Content-Type` is JSON.
 pub fn is_json_upload(content_type: Option<&str>) -> bool {
     Encoding::of(content_type) == Ok(Encoding::Json)
 }
@@ -123,11 +109,8 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// Creates a parser for a body of this `Content-Type`: JSON (also if missing) or `multipart/form-data`.
-    ///
-    /// # Errors
-    /// `unsupported_media_type` for other types; `invalid_body` for a multipart type whose parameters are malformed or
-    /// have no valid boundary.
+    /// `unsupported_media_type` for other types than JSON and `multipart/form-data`; `invalid_body` for a multipart
+    /// type without a valid boundary.
     pub fn new(content_type: Option<&str>, limits: UploadLimits) -> Result<Self, Problem> {
         let reader = match Encoding::of(content_type)? {
             Encoding::Json => Reader::Json(Box::new(json::Reader::new(limits))),
@@ -138,7 +121,7 @@ impl Parser {
         Ok(Self { reader, limits, taken: 0, refused: None })
     }
 
-    /// Takes the next bytes of the body. [`Feed::next_event`] parses them: call it until it returns `None`.
+    /// Call [`Feed::next_event`] until it returns `None`.
     pub fn feed<'a>(&'a mut self, input: &'a [u8]) -> Feed<'a> {
         let room = usize::try_from(self.limits.body_bytes - self.taken).unwrap_or(usize::MAX);
         let rest = &input[..input.len().min(room)];
@@ -146,11 +129,8 @@ impl Parser {
         Feed { is_cut: rest.len() < input.len(), parser: self, rest }
     }
 
-    /// Returns the form, after the whole body was fed.
-    ///
-    /// # Errors
-    /// `invalid_json` or `invalid_body` if the body is empty or ended early; `invalid_body` if it has no file or no
-    /// `type`. If [`Feed::next_event`] failed, the same problem again.
+    /// After the whole body was fed. `invalid_json` or `invalid_body` if the body ended early, or has no file or no
+    /// `type`.
     pub fn finish(self) -> Result<UploadForm, Problem> {
         if let Some(problem) = self.refused {
             return Err(problem);
@@ -162,7 +142,6 @@ impl Parser {
     }
 }
 
-/// The events of the bytes that one call of [`Parser::feed`] got.
 #[must_use = "bytes are read only as events are pulled"]
 pub struct Feed<'a> {
     parser: &'a mut Parser,
@@ -171,10 +150,7 @@ pub struct Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// Returns the next event; `None` once all bytes are consumed.
-    ///
-    /// # Errors
-    /// `invalid_json`, `invalid_body`, `invalid_media` or `body_too_large`; every later call returns the same problem.
+    /// `None` once all bytes are consumed. After an error, every later call returns the same problem.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Problem> {
         if let Some(problem) = &self.parser.refused {
             return Err(problem.clone());

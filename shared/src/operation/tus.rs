@@ -106,6 +106,7 @@ pub enum TusCall {
     Status(TusId),
     Append {
         id: TusId,
+        /// In the file, where the bytes begin.
         offset: u64,
     },
     Terminate(TusId),

@@ -1,24 +1,22 @@
 //! The parts of a request's head that determine its operation and caller. Other modules interpret the values.
 
-/// Stands for a header value with other characters than visible ASCII, spaces and tabs. No valid value contains this
-/// character.
+/// Stands for a value with other characters than visible ASCII, spaces and tabs. No valid value contains it.
 const NOT_TEXT: &str = "\u{fffd}";
 
-/// A request's method, URL and relevant headers. A header is `None` if missing. [`RequestHead::read`] replaces a value
-/// that has other characters than visible ASCII, spaces and tabs by U+FFFD; other values are as received.
+/// [`RequestHead::read`] replaces a value with other characters than visible ASCII, spaces and tabs by U+FFFD.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
     pub method: &'a str,
-    /// The URL's path, percent-encoded.
+    /// Percent-encoded.
     pub path: &'a str,
-    /// The URL's query, percent-encoded, without its `?`.
+    /// Percent-encoded, without its `?`.
     pub query: Option<&'a str>,
     pub authorization: Option<&'a str>,
     pub content_type: Option<&'a str>,
     pub content_encoding: Option<&'a str>,
     pub accept: Option<&'a str>,
     pub idempotency_key: Option<&'a str>,
-    /// `Prefer`, by which a write may return the records that it wrote.
+    /// A write may return the records that it wrote.
     pub prefer: Option<&'a str>,
     pub if_match: Option<&'a str>,
     pub if_none_match: Option<&'a str>,
@@ -36,8 +34,7 @@ pub struct TusHeaders<'a> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// Reads the head from pairs of a lower-case name and a value. The values of repeated headers must already be
-    /// joined by `", "`.
+    /// Names are lower case. The values of repeated headers must already be joined by `", "`.
     pub fn read(
         method: &'a str,
         path: &'a str,
@@ -71,8 +68,7 @@ impl<'a> RequestHead<'a> {
 }
 
 impl<'a> TusHeaders<'a> {
-    /// Returns the field for the header `Upload-{name}`. Returns `None` for any other header, and records it if it
-    /// belongs to an unsupported tus extension.
+    /// `name` is that of `Upload-{name}`. Records a header of an unsupported tus extension.
     fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
         Some(match name {
             "length" => &mut self.length,
@@ -88,7 +84,6 @@ impl<'a> TusHeaders<'a> {
     }
 }
 
-/// Returns a header's value as text, or [`NOT_TEXT`] if it has other characters than visible ASCII, spaces and tabs.
 fn text(value: &[u8]) -> &str {
     let is_text = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
     match str::from_utf8(value) {

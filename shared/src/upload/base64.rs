@@ -4,19 +4,18 @@
 use crate::limits::UPLOAD_CHUNK_BYTES;
 use base64_simd::{AsOut, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// The reason why a text is not base64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A character outside of the base64 alphabets, or after padding.
+    /// Outside of the alphabets, or after padding.
     Character(u8),
-    /// Padding (`=`) too early, or too much of it.
+    /// Too early, or too much.
     Padding,
-    /// The last group of four characters is incomplete: a single character, or too little padding.
+    /// A single character in the last group, or too little padding.
     Cut,
     TrailingBits,
 }
 
-/// The value in [`SIX_BITS`] of bytes that are not base64 characters.
+/// In [`SIX_BITS`]: not a base64 character.
 const NONE: u8 = 0xff;
 
 const SIX_BITS: [u8; 256] = {
@@ -43,11 +42,10 @@ pub(super) struct Decoder {
     state: State,
 }
 
-/// The state of a decoder within a text, which can be saved and restored.
 #[derive(Clone, Copy, Default)]
 pub(super) struct State {
     filled: usize,
-    /// The 6-bit values of the characters of an incomplete group of four.
+    /// 6-bit values of an incomplete group of four characters.
     group: [u8; 4],
     grouped: usize,
     padding: usize,
@@ -68,12 +66,11 @@ impl Decoder {
         self.state
     }
 
-    /// Restores an earlier state, as if nothing had been pushed since.
     pub(super) fn reset(&mut self, state: State) {
         self.state = state;
     }
 
-    /// Returns the bytes decoded since the last [`Decoder::clear`].
+    /// Since the last [`Decoder::clear`].
     pub(super) fn decoded(&self) -> &[u8] {
         &self.decoded[..self.state.filled]
     }
@@ -82,25 +79,22 @@ impl Decoder {
         self.state.filled = 0;
     }
 
-    /// Returns the number of bytes decoded since the base64 text began.
+    /// Since the base64 text began.
     pub(super) fn total(&self) -> u64 {
         self.state.total
     }
 
-    /// Returns whether the buffer has no space for another group of 3 bytes.
+    /// No space for another group of 3 bytes.
     pub(super) fn is_full(&self) -> bool {
         self.decoded.len() - self.state.filled < 3
     }
 
-    /// Returns the number of characters that [`Decoder::push`] accepts: at least one, unless the buffer is full.
+    /// The characters that [`Decoder::push`] accepts: at least one, unless the buffer is full.
     pub(super) fn room(&self) -> usize {
         (self.decoded.len() - self.state.filled) / 3 * 4 - self.state.grouped
     }
 
-    /// Decodes characters, at most [`Decoder::room`] of them.
-    ///
-    /// # Errors
-    /// The number of characters before the fault, and the fault.
+    /// At most [`Decoder::room`] characters. The error has the number of characters before the fault.
     pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Fault)> {
         let mut at = 0;
         while at < characters.len() {
@@ -116,8 +110,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes groups of four characters, up to the first group with a character that is not base64, and returns their
-    /// total length.
+    /// Up to the first group with another character. Returns the length of the decoded text.
     fn bulk(&mut self, characters: &[u8]) -> usize {
         let whole = &characters[..characters.len() / 4 * 4];
         if whole.is_empty() {
@@ -141,8 +134,7 @@ impl Decoder {
         clean.len()
     }
 
-    /// Decodes groups in the alphabet that was found last. Returns `false` and decodes nothing if any character is not
-    /// in it.
+    /// In the alphabet that was found last. `false` if any character is not in it.
     fn groups(&mut self, groups: &[u8]) -> bool {
         let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
         let alphabet = if self.state.url_safe { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };
@@ -177,7 +169,6 @@ impl Decoder {
         }
     }
 
-    /// Writes the first `bytes` of the 3 bytes of a group to the buffer.
     fn flush(&mut self, bytes: usize) {
         let [a, b, c, d] = self.state.group;
         let three = [(a << 2) | (b >> 4), (b << 4) | (c >> 2), (c << 6) | d];
@@ -187,10 +178,7 @@ impl Decoder {
         self.state.grouped = 0;
     }
 
-    /// Ends the text and decodes the last group. The buffer must not be full.
-    ///
-    /// # Errors
-    /// [`Fault::Cut`] or [`Fault::TrailingBits`].
+    /// The buffer must not be full.
     pub(super) fn finish(&mut self) -> Result<(), Fault> {
         if self.state.padding > 0 && self.state.grouped + self.state.padding < 4 {
             return Err(Fault::Cut);

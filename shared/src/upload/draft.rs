@@ -8,7 +8,7 @@ use crate::ident::shown;
 use crate::media::{FolderPath, MediaKind, MediaName};
 use std::collections::HashSet;
 
-/// One file of an upload as the body declares it. A field is `None` if the body doesn't set it.
+/// A field is `None` if the body doesn't set it.
 pub(super) struct Item {
     pub(super) name: MediaName,
     pub(super) label: Option<Label>,
@@ -58,10 +58,7 @@ impl Draft {
         self.private = Some(private);
     }
 
-    /// Returns the index of the upload's next file.
-    ///
-    /// # Errors
-    /// `invalid_body` if the upload already has the maximum number of files.
+    /// `invalid_body` at the maximum number of files.
     pub(super) fn next_place(&self) -> Result<usize, Problem> {
         let at = self.items.len();
         if at < self.limits.items {
@@ -70,9 +67,6 @@ impl Draft {
         Err(invalid(format!("An upload has {} files at most.", self.limits.items))
             .with_hint("Send the others in further requests."))
     }
-    /// Adds a file to the upload.
-    ///
-    /// # Errors
     /// `invalid_body` if another file of the upload has the same name.
     pub(super) fn add(&mut self, item: Item) -> Result<(), Problem> {
         if !self.names.insert(item.name.clone()) {
@@ -83,9 +77,6 @@ impl Draft {
         Ok(())
     }
 
-    /// Returns the form of a completely parsed body.
-    ///
-    /// # Errors
     /// `invalid_body` if the upload has no file or no `type`.
     pub(super) fn finish(self, shape: Option<Shape>) -> Result<UploadForm, Problem> {
         let Some(shape) = shape.filter(|_| !self.items.is_empty()) else {
@@ -122,7 +113,6 @@ pub(super) fn invalid(message: impl Into<std::borrow::Cow<'static, str>>) -> Pro
     Problem::new(ErrorCode::InvalidBody, message)
 }
 
-/// Returns the problem with `place` and a colon before its message.
 pub(super) fn at(place: &str, problem: &Problem) -> Problem {
     Problem::new(problem.code(), format!("{place}: {}", problem.message()))
         .with_hint_if(problem.hint().map(str::to_owned))

@@ -5,15 +5,15 @@ use crate::media::{FolderPath, MediaKind, MediaName};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// JSON with items `{name, base64}`.
+    /// Items `{name, base64}`.
     Named,
-    /// JSON with items `{imageBase64, imageName, imageType}` or `{fileBase64, fileName, fileType}`.
+    /// Items `{imageBase64, imageName, imageType}` or `{fileBase64, fileName, fileType}`.
     Typed(Given),
-    /// `multipart/form-data`. The response has the same form as for [`Shape::Named`].
+    /// The response is as for [`Shape::Named`].
     Multipart,
 }
 
-/// Whether `media` was written as an object or as a list in the request.
+/// `media` is an object or a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     One,
@@ -26,24 +26,21 @@ pub enum Existing {
     IsReplaced,
 }
 
-/// The visibility of an uploaded file, as the request declares it.
+/// As the request declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
-    /// The request does not declare the file private: anybody who has the file's URL may read the file, unless the file
-    /// is in or below a private folder, or replaces a private file.
+    /// Anybody with the URL may read the file, unless it is in or below a private folder, or replaces a private file.
     Public,
-    /// `private: false`: anybody who has the URL may read the file, even if the file that it replaces was private,
-    /// unless the file is in or below a private folder.
+    /// `private: false`: as [`Visibility::Public`], even if the replaced file was private.
     MadePublic,
-    /// Only callers of the file's project that may read media, and anybody with a signed URL, may read the file.
+    /// For callers of the project that may read media, and anybody with a signed URL.
     Private,
-    /// Like [`Visibility::Private`]; the file's folder also becomes private (`privateFolder: true`).
+    /// `privateFolder: true`: the folder also becomes private.
     PrivateFolder,
 }
 
 impl Visibility {
-    /// Returns whether the request declares the file private. A file that is not declared private may still become
-    /// private: see [`Visibility::Public`].
+    /// A file that is not declared private may still become private: see [`Visibility::Public`].
     pub fn is_private(self) -> bool {
         matches!(self, Self::Private | Self::PrivateFolder)
     }
@@ -75,7 +72,7 @@ impl UploadForm {
         self.existing
     }
 
-    /// Returns the files in the order in which they were parsed: at least one, with distinct names.
+    /// At least one, with distinct names.
     pub fn items(&self) -> &[UploadItem] {
         &self.items
     }
@@ -111,8 +108,7 @@ impl UploadItem {
     }
 }
 
-/// Parses a boolean of a multipart form or of `Upload-Metadata`; `None` for an unknown word. Browsers send `on` for a
-/// checked box, and Python sends `True`.
+/// Browsers send `on` for a checked box, and Python sends `True`.
 pub(crate) fn flag(word: &str) -> Option<bool> {
     match word {
         "true" | "True" | "1" | "on" => Some(true),

@@ -1,6 +1,6 @@
-//! A push parser for uploads as JSON. The structure is fixed: an object whose `media` is an object or a list of
-//! objects, each with short values and one long text (the file). No unknown key is skipped, and the first byte that
-//! does not fit is refused. Keys may come in any order; an item's keys tell its form.
+//! A push parser for uploads as JSON: an object whose `media` is an object or a list of objects, each with short values
+//! and one long text (the file). No unknown key is skipped, and the first byte that does not fit is refused. Keys may
+//! come in any order; an item's keys tell its form.
 
 mod content;
 mod item;
@@ -18,7 +18,6 @@ use content::{Content, Head, Progress};
 use item::Open;
 use key::{Family, Key, KeySet, Level, Wants};
 
-/// The parser's state: what may come next in the body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Body,
@@ -66,12 +65,10 @@ impl Reader {
         }
     }
 
-    /// Returns the decoded bytes that [`Step::Decoded`] announced.
     pub(super) fn decoded(&self) -> &[u8] {
         self.content.decoded()
     }
 
-    /// Parses up to the next event, and removes the parsed bytes from `input`.
     pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
         loop {
             match self.place {
@@ -115,7 +112,7 @@ impl Reader {
         }
     }
 
-    /// Handles a token; returns whether the bytes of a file begin after it.
+    /// Returns whether the bytes of a file begin after the token.
     fn token(&mut self, token: Token) -> Result<bool, Problem> {
         self.place = match (self.place, token) {
             (Place::Body, Token::OpenObject) => Place::KeyOrEnd,
@@ -232,7 +229,6 @@ impl Reader {
         }
     }
 
-    /// Handles the end of the body's object or of an item, and returns the parser's next state.
     fn close(&mut self) -> Result<Place, Problem> {
         if self.level == Level::Body {
             return Ok(Place::Done);

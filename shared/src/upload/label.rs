@@ -3,17 +3,17 @@
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 
-/// Maximum length of a media type: RFC 6838 allows 127 characters on either side of the slash.
+/// RFC 6838 allows 127 characters on either side of the slash.
 const MIME_MAX_BYTES: usize = 255;
 
-/// Maximum bytes of a file extension: more than any in use has.
+/// More than any in use has.
 const EXTENSION_MAX_BYTES: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// A media type in lower case, without parameters: `image/png`.
+    /// Lower case, without parameters: `image/png`.
     Mime(Box<str>),
-    /// An extension in lower case, without its dot: `png`.
+    /// Lower case, without its dot: `png`.
     Extension(Box<str>),
 }
 
@@ -24,7 +24,7 @@ impl Label {
         }
     }
 
-    /// Parses a media type such as `image/png`, and ignores its parameters; `None` if malformed.
+    /// Ignores parameters.
     pub(super) fn mime(text: &str) -> Option<Self> {
         let essence = text.split(';').next().unwrap_or_default().trim();
         let (kind, subtype) = essence.split_once('/')?;
@@ -33,10 +33,7 @@ impl Label {
             .then(|| Self::Mime(essence.to_ascii_lowercase().into()))
     }
 
-    /// Parses the text between `data:` and the comma of a data URL.
-    ///
-    /// # Errors
-    /// The end of an error message, which the caller begins with the item's name.
+    /// `head` is between `data:` and the comma. The error is the end of a message.
     pub(super) fn data_url(head: &str) -> Result<Self, &'static str> {
         let (label, last) = head.rsplit_once(';').unwrap_or((head, ""));
         if !last.trim().eq_ignore_ascii_case("base64") {
@@ -45,10 +42,7 @@ impl Label {
         Self::mime(label).ok_or("has a data URL without a type such as image/png")
     }
 
-    /// Parses `imageType` or `fileType`: an extension, with or without its dot, or a media type.
-    ///
-    /// # Errors
-    /// `invalid_body` if the text is neither.
+    /// An extension, with or without its dot, or a media type; otherwise `invalid_body`.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
         let label = if text.contains('/') {
@@ -65,8 +59,7 @@ impl Label {
         })
     }
 
-    /// Returns the extension itself, or the usual file extension of the media type: from [`EXTENSIONS`], or else the
-    /// subtype; `None` for an unknown subtype that is long or has punctuation.
+    /// `None` for an unknown subtype that is long or has punctuation.
     pub(super) fn extension(&self) -> Option<&str> {
         match self {
             Self::Extension(extension) => Some(extension),
@@ -83,7 +76,7 @@ impl Label {
     }
 }
 
-/// Media types whose usual file extension is not their subtype.
+/// Their usual extension is not their subtype.
 const EXTENSIONS: [(&str, &str); 24] = [
     ("image/jpeg", "jpg"),
     ("image/pjpeg", "jpg"),
@@ -111,7 +104,7 @@ const EXTENSIONS: [(&str, &str); 24] = [
     ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
 ];
 
-/// Returns whether the text is a token as RFC 9110 defines it.
+/// RFC 9110
 pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }

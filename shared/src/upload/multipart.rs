@@ -1,11 +1,7 @@
-//! A push parser for `multipart/form-data` (RFC 7578). It returns the bytes of a file as slices of the input and does
-//! not buffer them. If the input ends with bytes that may be the beginning of a delimiter, the parser only counts these
-//! bytes until more input shows whether they are one. If they are not, it returns them as a range of the delimiter's
-//! bytes ([`Step::Held`]), which are equal to them. The line end before a part's content can also begin a delimiter,
-//! but is never returned, since it is not content.
-//!
-//! A delimiter has a carriage return only as its first byte. Therefore no second delimiter can begin within the counted
-//! bytes, and they need not be searched again.
+//! A push parser for `multipart/form-data` (RFC 7578) that returns slices of the input and buffers no file. Bytes at
+//! the input's end that may begin a delimiter are only counted; if they are content, they are returned as a range of
+//! the delimiter ([`Step::Held`]). A delimiter has a carriage return only as its first byte, so counted bytes need not
+//! be searched again.
 
 mod head;
 
@@ -20,33 +16,32 @@ use head::{Parameters, Part, nameless};
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// The length of the line end (CR LF) with which a delimiter begins.
+/// CR LF, with which a delimiter begins.
 const LINE_END_BYTES: usize = 2;
 
-/// The text fields of an upload's form; each may occur once.
+/// Each may occur once.
 const FIELDS: [&str; 4] = ["folder", "type", "update", "private"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Before the first delimiter; content is ignored.
     Preamble,
-    /// After a delimiter: expects optional spaces or tabs, and then a line end or `--`.
+    /// Expects optional spaces or tabs, and then a line end or `--`.
     Delimited,
     Dashed,
     Returned,
     Head,
     File,
-    /// Within a file field for which the user chose no file. Its content must be empty.
+    /// The user chose no file: the content must be empty.
     NoFile,
     Field(usize),
-    /// After the last delimiter; content is ignored.
+    /// Content is ignored.
     Epilogue,
 }
 
 enum Found<'i> {
     Slice(&'i [u8]),
-    /// Content that looked like the beginning of a delimiter but was not. It equals this range of the delimiter's
-    /// bytes.
+    /// Looked like the beginning of a delimiter, and equals this range of it.
     Held(Range<usize>),
     Delimiter,
     Nothing,
@@ -55,12 +50,12 @@ enum Found<'i> {
 pub(super) struct Reader {
     finder: Finder<'static>,
     place: Place,
-    /// How many of the delimiter's first bytes the input so far ends with. These bytes are held back.
+    /// Bytes of a delimiter at the end of the input so far. They are held back.
     matched: usize,
-    /// How many of the matched bytes belong to the line end before the part's content, and so are never content.
+    /// Matched bytes of the line end before the part's content, which are never content.
     outside: usize,
     offset: u64,
-    /// The header lines, or the text field's content, read so far.
+    /// Header lines, or a text field's content.
     text: Vec<u8>,
     fields: [bool; FIELDS.len()],
     file: Option<(MediaName, u64)>,
@@ -76,7 +71,7 @@ impl Reader {
         Ok(Self {
             finder: Finder::new(&delimiter).into_owned(),
             place: Place::Preamble,
-            // The first delimiter may be at the beginning of the body, without a line end before it.
+            // The first delimiter may be at the beginning of the body, without a line end.
             matched: LINE_END_BYTES,
             outside: LINE_END_BYTES,
             offset: 0,
@@ -92,7 +87,6 @@ impl Reader {
         &self.finder.needle()[range]
     }
 
-    /// Parses up to the next event, and removes the parsed bytes from `input`.
     pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
         loop {
             match self.place {
@@ -157,9 +151,7 @@ impl Reader {
         self.offset += bytes as u64;
     }
 
-    /// Consumes and returns the content before the next delimiter, or the delimiter if the input begins with it. Holds
-    /// back bytes at the input's end that may begin a delimiter: counts them in `matched`, and returns
-    /// [`Found::Nothing`].
+    /// Bytes at the input's end that may begin a delimiter are counted in `matched`.
     fn find<'i>(&mut self, input: &mut &'i [u8]) -> Found<'i> {
         if input.is_empty() {
             return Found::Nothing;
@@ -206,7 +198,7 @@ impl Reader {
         Found::Slice(&all[..end])
     }
 
-    /// Handles a byte after a delimiter or in a part's head; returns whether a file's bytes begin after it.
+    /// Returns whether a file's bytes begin after it.
     fn byte(&mut self, byte: u8) -> Result<bool, Problem> {
         self.place = match (self.place, byte) {
             (Place::Delimited, b' ' | b'\t') => Place::Delimited,
@@ -228,7 +220,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Handles a byte of a part's header lines; returns whether a file's bytes begin after it.
+    /// Returns whether a file's bytes begin after it.
     fn head(&mut self, byte: u8) -> Result<bool, Problem> {
         self.text.push(byte);
         let lines = match self.text.as_slice() {

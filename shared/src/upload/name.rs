@@ -5,14 +5,10 @@ use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::media::MediaName;
 
-/// Groups of equivalent file extensions.
 const EQUALS: [&[&str]; 3] = [&["jpg", "jpeg"], &["tif", "tiff"], &["htm", "html"]];
 
-/// Returns the name in lower case, with hyphens between words, and with the type's file extension unless the name has
-/// an equivalent one. If the type has no usual extension, the name keeps its own extension or gets `bin`.
-///
-/// # Errors
-/// `invalid_body` if the name consists of separators, is too long, or is otherwise no valid [`MediaName`].
+/// Lower case, with hyphens between words, and with the type's extension unless the name has an equivalent one. Without
+/// a usual extension, the name keeps its own or gets `bin`.
 pub(super) fn compose(name: &str, label: &Label) -> Result<MediaName, Problem> {
     let lower = name.trim().to_lowercase();
     let wanted = label.extension();
@@ -36,8 +32,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one == other || EQUALS.iter().any(|equals| equals.contains(&one) && equals.contains(&other))
 }
 
-/// Returns the name without this extension, or unchanged if it ends otherwise. The extension may have several parts,
-/// such as `tar.gz`.
+/// `extension` may have several parts, such as `tar.gz`.
 fn strip_extension<'a>(name: &'a str, extension: &str) -> &'a str {
     name.strip_suffix(extension).and_then(|rest| rest.strip_suffix('.')).filter(|stem| !stem.is_empty()).unwrap_or(name)
 }
@@ -47,9 +42,7 @@ fn hyphenated(stem: &str) -> String {
     words.join("-")
 }
 
-/// Returns whether a character separates words: white space, a control character, ASCII punctuation, or other
-/// punctuation in the list. Other characters don't count, since the standard library can't tell signs from the marks
-/// that belong to letters.
+/// Other characters don't separate words, since the standard library can't tell signs from the marks of letters.
 fn separates_words(c: char) -> bool {
     !c.is_alphanumeric()
         && (c.is_ascii()

@@ -11,18 +11,18 @@ use std::fmt;
 
 pub type Hash = [u8; 32];
 
-/// The value of an `Idempotency-Key`: a string of structured fields (RFC 8941, section 3.3.3), or visible ASCII
-/// characters that do not begin with a quote. `"k"` and `k` are the same key.
+/// A string of structured fields (RFC 8941, section 3.3.3), or visible ASCII characters that do not begin with a quote.
+/// `"k"` and `k` are the same key.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::operation) struct IdempotencyKey {
     key: String,
-    /// The header's value with its quotes, if it differs from the key.
+    /// With its quotes, if the header's value differs from the key.
     quoted: Option<Box<str>>,
 }
 
 impl IdempotencyKey {
     pub(in crate::operation) fn parse(text: &str) -> Result<Self, Problem> {
-        // White space around a header's value is not part of the value (RFC 9110, section 5.5).
+        // White space around a value is not part of it (RFC 9110, section 5.5).
         let text = text.trim_matches([' ', '\t']);
         let read = match text.strip_prefix('"') {
             Some(rest) => string(rest).ok_or("is no string in double quotes"),
@@ -46,8 +46,7 @@ impl IdempotencyKey {
     }
 }
 
-/// Parses a string of structured fields after its opening quote: printable ASCII, with the escapes `\"` and `\\`.
-/// `None` if malformed.
+/// `rest` begins after the opening quote. Printable ASCII, with the escapes `\"` and `\\`.
 fn string(rest: &str) -> Option<String> {
     let mut content = String::with_capacity(rest.len());
     let mut chars = rest.chars();
@@ -67,7 +66,7 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-/// The hashes that identify an idempotent insert: of its `Idempotency-Key`, and of its content.
+/// Hashes of the `Idempotency-Key` and of the content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     key: Hash,
@@ -98,8 +97,8 @@ impl IdempotentRequest {
             fingerprint.update(format.content_type().as_bytes());
             fingerprint.update([0]);
         }
-        // Without `returning`, the fingerprint is the same as in earlier versions of the program, so that the answers
-        // that they stored can still be used.
+        // Without `returning`, the fingerprint equals that of earlier versions of the program, so that their stored
+        // answers can still be used.
         match returning {
             None => {}
             Some(Selection::Only(fields)) => {
@@ -119,10 +118,9 @@ impl IdempotentRequest {
         }
     }
 
-    /// Returns the request with a key that is specific to its caller: the same `Idempotency-Key` of another caller is
-    /// then a different key. `caller` are bytes that identify the caller. `shown` are bytes that identify the fields
-    /// in the response, so that a caller that may read other fields by now doesn't get the stored response; empty for a
-    /// response with the ids, for which the fingerprint stays the same.
+    /// Makes the key specific to its caller, identified by `caller`. `shown` identifies the fields in the response, so
+    /// that a caller that may read other fields by now doesn't get the stored response; empty for a response with the
+    /// ids.
     pub fn for_caller(&self, caller: &[u8], shown: &[u8]) -> Self {
         let with = |hash: &Hash, more: &[u8]| Sha256::new().chain_update(hash).chain_update(more).finalize().into();
         let fingerprint = if shown.is_empty() { self.fingerprint } else { with(&self.fingerprint, shown) };
@@ -131,20 +129,19 @@ impl IdempotentRequest {
         Self { key, former_key: None, fingerprint }
     }
 
-    /// Returns the SHA-256 of the `Idempotency-Key`. In a request that [`IdempotentRequest::for_caller`] returned, it
-    /// also covers the caller.
+    /// SHA-256 of the `Idempotency-Key`; after [`IdempotentRequest::for_caller`] also of the caller.
     pub fn key(&self) -> &Hash {
         &self.key
     }
 
-    /// Returns the SHA-256 of the `Idempotency-Key` with its quotes, as earlier versions computed it; `None` if the
-    /// header's value has no quotes, and after [`IdempotentRequest::for_caller`].
+    /// SHA-256 of the `Idempotency-Key` with its quotes, as earlier versions computed it. `None` without quotes, and
+    /// after [`IdempotentRequest::for_caller`].
     pub fn former_key(&self) -> Option<&Hash> {
         self.former_key.as_ref()
     }
 
-    /// Returns the SHA-256 of the insert's table, `onConflict`, `returning`, body format and body. In a request that
-    /// [`IdempotentRequest::for_caller`] returned, it also covers the fields in the response, unless `shown` was empty.
+    /// SHA-256 of the insert's table, `onConflict`, `returning`, body format and body, and of the fields given to
+    /// [`IdempotentRequest::for_caller`].
     pub fn fingerprint(&self) -> &Hash {
         &self.fingerprint
     }

@@ -1,13 +1,12 @@
-//! The format and line numbers of an insert's rows that come from CSV or lines of JSON, not from `batchData`.
+//! The format and line numbers of an insert's rows from CSV or NDJSON, not from `batchData`.
 
 use crate::error::Problem;
 use crate::format::Format;
 
-/// The format of an insert's rows, and the line of each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import {
     format: Format,
-    /// The number of the line at which each row begins, from 1.
+    /// Of each row, from 1.
     lines: Vec<usize>,
 }
 
@@ -24,7 +23,7 @@ impl Import {
         self.format
     }
 
-    /// Returns a copy of `problem` whose message begins with the line number of the row with index `row`, from 0.
+    /// `row` counts from 0.
     pub fn name_line(&self, row: usize, problem: &Problem) -> Problem {
         in_line(self.lines.get(row).copied().unwrap_or_default(), problem)
     }

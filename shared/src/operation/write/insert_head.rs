@@ -1,5 +1,4 @@
-//! The parts of an insert in the request's head: `onConflict`, the options of all writes, `Idempotency-Key` and the
-//! body's format.
+//! The parts of an insert in the request's head: options, `Idempotency-Key` and the body's format.
 
 use super::idempotent_request::IdempotencyKey;
 use super::options::{DRY_RUN, RETURNING, WriteOptions};
@@ -22,15 +21,14 @@ pub(in crate::operation) struct InsertHead {
     pub(super) on_conflict: OnConflict,
     pub(super) options: WriteOptions,
     pub(super) key: Option<IdempotencyKey>,
-    /// The format of the body: [`Format::Envelope`] is JSON of one record or `batchData`.
+    /// [`Format::Envelope`] is JSON of one record or `batchData`.
     pub(super) format: Format,
 }
 
 const ON_CONFLICT: &str = "onConflict";
 
 impl InsertHead {
-    /// Parses the options and headers of an insert. A body of an unsupported type is treated as JSON here;
-    /// `headers::check_content` refuses it.
+    /// Takes a body of an unsupported type for JSON; `headers::check_content` refuses it.
     pub(in crate::operation) fn new(options: Options, head: &RequestHead<'_>) -> Result<Self, Problem> {
         let format = Format::of_body(head.content_type).unwrap_or_default();
         let mut insert = Self { format, ..Self::default() };

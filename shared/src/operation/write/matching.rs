@@ -1,6 +1,5 @@
 //! The conditions that select the records of a write: `query` with `searchOperator` as in reads, or a list of `{key,
-//! value?, operator?}` and the operator that joins them. The list and its operator have different names in updates and
-//! deletes.
+//! value?, operator?}` with a joining operator, whose names differ in updates and deletes.
 
 use super::body;
 use crate::error::{ErrorCode, Problem};
@@ -8,12 +7,10 @@ use crate::json::Value;
 use crate::operation::filter::{self, Condition, Joiner, Test};
 use crate::operation::options;
 
-/// The names of the condition list and its joining operator: in the body of an update, or in the body or URL of a
-/// delete.
 #[derive(Debug)]
 pub(super) struct Names {
     pub(super) list: &'static str,
-    /// The name of the option whose value is `AND` or `OR`.
+    /// Its value is `AND` or `OR`.
     pub(super) joiner: &'static str,
 }
 
@@ -24,7 +21,6 @@ pub(super) const FOR_DELETE: Names = Names { list: "deleteKeyValues", joiner: "d
 pub(super) const QUERY: &str = "query";
 pub(super) const SEARCH_OPERATOR: &str = "searchOperator";
 
-/// The unparsed conditions of a write, from the body or the URL.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Matching {
     list: Option<Value>,
@@ -34,8 +30,7 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    /// Stores `value` and returns `None` if `name` is the name of a part of the conditions; otherwise returns `value`.
-    /// Fails if `query` is given under both of its names.
+    /// Returns `value` if `name` is no part of the conditions.
     pub(super) fn take(&mut self, names: &Names, name: &str, value: Value) -> Result<Option<Value>, Problem> {
         let part = match options::full_name(name) {
             QUERY => &mut self.query,
@@ -51,8 +46,7 @@ impl Matching {
         [&self.list, &self.joiner, &self.query, &self.search_operator].into_iter().all(Option::is_none)
     }
 
-    /// Parses the conditions; `None` if neither `query` nor the list is given. Refuses a `query` or list without
-    /// conditions or with an empty list of values, both together, and a joining operator without its conditions.
+    /// `None` if neither `query` nor the list is given. Refuses empty conditions, which would select all records.
     pub(super) fn condition(&self, names: &Names) -> Result<Option<Condition>, Problem> {
         let joiner = |name, value: &Option<Value>, of, conditions: &Option<Value>| match (value, conditions) {
             (None, _) => Ok(Joiner::And),

@@ -7,15 +7,14 @@ use crate::operation::read::Selection;
 use crate::operation::read::select::{Selected, What};
 use crate::request::RequestHead;
 
-/// The names of the options of updates and deletes. Inserts have all of them except the last.
+/// Inserts have all but the last.
 pub(super) const WRITE_OPTIONS: [&str; 3] = [RETURNING, DRY_RUN, "maxAffected"];
 pub(super) const RETURNING: &str = "returning";
 pub(super) const DRY_RUN: &str = "dryRun";
 
-/// A value of the preference `return` (RFC 7240, section 4.2).
+/// RFC 7240, section 4.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preference {
-    /// The option `returning` was set because of this preference.
     Representation,
     Minimal,
 }
@@ -32,21 +31,19 @@ impl Preference {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// The fields of the written records to return; `None` if the response is an id or a number.
+    /// `None` if the response is an id or a number.
     pub returning: Option<Selection>,
-    /// The preference in the header `Prefer`; `None` without one, or if the option `returning` or `dryRun` is set.
+    /// Of the header `Prefer`; `None` if the option `returning` or `dryRun` is set.
     pub preference: Option<Preference>,
     pub is_dry_run: bool,
-    /// The maximum number of records that the write may affect; a write that would affect more fails. `None` for no
-    /// limit.
+    /// A write that would affect more records fails.
     pub max_affected: Option<u64>,
-    /// The value of `If-Match`: the record must have one of these entity tags.
+    /// `If-Match`: the record must have one of these entity tags.
     pub if_match: Option<Box<str>>,
 }
 
 impl WriteOptions {
-    /// Parses and stores an option if its name is one of [`WRITE_OPTIONS`]; otherwise returns `false`. Fails with
-    /// `invalid_query_option` or `invalid_identifier` for an invalid value.
+    /// Returns `false` for other names than [`WRITE_OPTIONS`].
     pub(super) fn take(&mut self, name: &str, value: &Value) -> Result<bool, Problem> {
         match name {
             RETURNING => self.returning = Some(returning(value)?),
@@ -57,11 +54,8 @@ impl WriteOptions {
         Ok(true)
     }
 
-    /// Applies the headers `If-Match` and `Prefer`. Must be called after all options were taken.
-    ///
-    /// # Errors
-    /// `invalid_query_option` if `returning` and `dryRun` are both given, or `If-Match` is empty: a proxy may drop an
-    /// empty header, and the write would then run without the condition.
+    /// Must be called after all options were taken. Refuses an empty `If-Match`: a proxy may drop an empty header, and
+    /// the write would then run without the condition.
     pub(super) fn finish(&mut self, head: &RequestHead<'_>) -> Result<(), Problem> {
         self.if_match = head.if_match.map(Box::from);
         if head.if_match.is_some_and(|tags| tags.trim().is_empty()) {
@@ -84,12 +78,12 @@ impl WriteOptions {
         Ok(())
     }
 
-    /// Returns whether the write has no options except a preference, so that its response is an id or a number.
+    /// Without options other than a preference, the response is an id or a number.
     pub fn is_plain(&self) -> bool {
         *self == Self { preference: self.preference, ..Self::default() }
     }
 
-    /// Returns the option or header that requires a table whose storage engine can roll back; `None` if there is none.
+    /// The option or header that requires a storage engine that can roll back.
     pub fn needs_transaction(&self) -> Option<&'static str> {
         match self {
             Self { is_dry_run: true, .. } => Some("The option dryRun"),
@@ -102,7 +96,7 @@ impl WriteOptions {
     }
 }
 
-/// Parses `*`, or a list of field names.
+/// `*`, or a list of field names.
 fn returning(value: &Value) -> Result<Selection, Problem> {
     if matches!(value, Value::Text(text) if text.trim() == "*") {
         return Ok(Selection::All);
@@ -111,7 +105,7 @@ fn returning(value: &Value) -> Result<Selection, Problem> {
     Ok(Selection::Only(fields.into_iter().map(|field| Selected { what: What::Field(field), alias: None }).collect()))
 }
 
-/// Returns the first `return` preference of a `Prefer` header; `None` if it has none or an unknown value.
+/// The first `return` preference counts.
 fn preference(prefer: &str) -> Option<Preference> {
     let mut preferences = prefer.split(',').map(|preference| preference.split(';').next().unwrap_or_default());
     let wanted = preferences.find_map(|preference| {

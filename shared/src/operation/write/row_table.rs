@@ -1,5 +1,4 @@
-//! Parses the rows of `batchData`, of CSV and of lines of JSON. Objects with different keys become rows with the same
-//! fields.
+//! Parses the rows of `batchData`, of CSV and of NDJSON. Objects with different keys become rows of the same fields.
 
 use super::csv::{Record, Records};
 use super::import::{Import, in_line};
@@ -12,10 +11,9 @@ use crate::limits::{BATCH_MAX_CELLS, BATCH_MAX_ROWS, JSON_MEMBERS_MAX_COUNT};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
-/// A row's values in the order of the fields; `None` where the row does not name the field.
+/// In the order of the fields; `None` where the row does not name the field.
 pub(super) type Row = Vec<Option<Value>>;
 
-/// The rows read so far, and the fields that they name.
 #[derive(Default)]
 pub(super) struct RowTable {
     fields: Vec<FieldName>,
@@ -24,7 +22,7 @@ pub(super) struct RowTable {
 }
 
 impl RowTable {
-    /// Parses the records in a JSON list that serde_json has validated.
+    /// `list` was validated by serde_json.
     pub(super) fn read(list: &str) -> Result<(Vec<FieldName>, Vec<Row>), Problem> {
         let mut table = Self::default();
         let mut parts = Parts::inside(list);
@@ -43,7 +41,7 @@ impl RowTable {
         table.finish("batchData")
     }
 
-    /// Parses lines of JSON, each of which is an object. Lines of white space are skipped.
+    /// Lines of white space are skipped.
     pub(super) fn lines(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<Row>, Import), Problem> {
         let (mut table, mut import) = (Self::default(), Import::new(Format::NdJson));
         for (at, text) in json::check(bytes)?.split('\n').enumerate() {
@@ -66,7 +64,7 @@ impl RowTable {
         Ok((fields, rows, import))
     }
 
-    /// Parses CSV, whose first record names the fields. An empty cell without quotes is null.
+    /// The first record names the fields. An empty cell without quotes is null.
     pub(super) fn csv(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<Row>, Import), Problem> {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = std::str::from_utf8(bytes)
@@ -86,7 +84,7 @@ impl RowTable {
         }
         let width = table.fields.len();
         while let Some(Record { line, cells }) = records.next().map_err(|problem| problem.with_row(table.rows.len()))? {
-            // An empty line counts as a record with one empty cell. It is skipped, unless records have only one cell.
+            // An empty line is skipped, unless records have only one cell.
             if width > 1 && matches!(cells[..], [None]) {
                 continue;
             }
@@ -106,8 +104,7 @@ impl RowTable {
         Ok((fields, rows, import))
     }
 
-    /// Checks that one more row is allowed. `source` is the name of the list of rows in messages: `batchData` or the
-    /// body.
+    /// `source` is the name of the list in messages.
     fn check_room(&self, source: &str) -> Result<(), Problem> {
         if self.rows.len() < BATCH_MAX_ROWS {
             return Ok(());
@@ -115,8 +112,7 @@ impl RowTable {
         Err(body(format!("{source} has more than {BATCH_MAX_ROWS} rows, the maximum per request.")))
     }
 
-    /// Parses the members of an object to the cells of a row; `None` if the object repeats a key, has too many keys, or
-    /// has a string with an invalid escape. Fails with `unknown_field` for a key that no column can have as its name.
+    /// `None` if the object repeats a key, has too many keys, or has a string with an invalid escape.
     fn cells(&mut self, members: &mut Parts<'_>) -> Result<Option<Row>, Problem> {
         let mut cells = vec![None; self.fields.len()];
         let mut nth = 0;
@@ -171,10 +167,8 @@ impl RowTable {
     }
 }
 
-/// The name of the list of rows in messages about CSV and lines of JSON.
 const BODY: &str = "The body";
 
-/// Returns the problem for a text that is not a valid row. `name` is the row's name in the message.
 fn no_row(name: &str, text: &str) -> Problem {
     match (json::value(text), json::members(text)) {
         (Ok(Value::Object(_)), Err(fault)) => body(format!("{name} can't be read: {fault}.")),

@@ -15,14 +15,13 @@ use crate::request::RequestHead;
 pub struct Update {
     pub table: TablePath,
     pub target: Target,
-    /// The fields to change; at least one.
+    /// At least one.
     pub fields: Vec<FieldName>,
-    /// The new values, in the order of `fields`.
+    /// In the order of `fields`.
     pub values: Vec<Value>,
     pub options: WriteOptions,
 }
 
-/// The path, options and headers of an update. The body is parsed later.
 #[derive(Clone, Debug)]
 pub(in crate::operation) struct UpdateHead {
     id: Option<RecordId>,
@@ -51,7 +50,6 @@ impl UpdateHead {
 }
 
 impl Update {
-    /// Parses the body: the new values if the path has an id, otherwise conditions and `data`.
     pub(in crate::operation) fn from_body(table: TablePath, head: UpdateHead, bytes: &[u8]) -> Result<Self, Problem> {
         let UpdateHead { id, options } = head;
         let (target, (fields, values)) = match id {
@@ -70,7 +68,6 @@ impl Update {
 
 type Changes = (Vec<FieldName>, Vec<Value>);
 
-/// Parses the body of an update of all records that match conditions.
 fn many(bytes: &[u8]) -> Result<(Target, Changes), Problem> {
     let (mut data, mut matching) = (None, Matching::default());
     for (name, value) in json::body_members(bytes)? {
@@ -89,7 +86,6 @@ fn many(bytes: &[u8]) -> Result<(Target, Changes), Problem> {
     Ok((Target::Matching(condition), data_of(data)?))
 }
 
-/// Parses `data`, the new values in an update of many records.
 fn data_of(data: Option<Value>) -> Result<Changes, Problem> {
     let Some(data) = data else {
         return Err(body("The body has no data: no field to change.".to_owned()));

@@ -9,11 +9,10 @@ use std::borrow::Cow;
 
 const SCHEME: &[u8] = b"data:";
 
-/// Maximum number of base64 characters that are collected from between JSON escapes before they are decoded together:
-/// enough for fast decoding, but few enough to copy.
+/// Enough for fast decoding, but few enough to copy.
 const GATHERED_BYTES: usize = 16 * 1024;
 
-/// Whether a file must be a data URL, or may be bare base64.
+/// A data URL, or maybe bare base64.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Head {
     Required,
@@ -22,15 +21,15 @@ pub(super) enum Head {
 
 pub(super) enum Progress {
     NeedsInput,
-    /// The buffer is full: the decoded bytes must be taken before the next call.
+    /// The decoded bytes must be taken before the next call.
     Full,
-    /// The string has ended; decoded bytes may still have to be taken.
+    /// Decoded bytes may still have to be taken.
     Ended,
 }
 
 pub(super) enum Fault {
     Json(Problem),
-    /// A fault of the file: the end of an error message about the item, and the fault's offset in the body, if known.
+    /// The end of an error message about the item, and the fault's offset in the body, if known.
     Media(Cow<'static, str>, Option<u64>),
 }
 
@@ -44,16 +43,15 @@ enum Escape {
 pub(super) struct Content {
     decoder: Decoder,
     head: Head,
-    /// The data URL's head read so far; `None` once base64 begins.
+    /// `None` once base64 begins.
     prefix: Option<Vec<u8>>,
     label: Option<Label>,
     escape: Escape,
     escape_at: u64,
-    /// Base64 characters collected from between JSON escapes.
+    /// From between JSON escapes.
     gathered: Vec<u8>,
-    /// Whether the characters in `gathered` contain a fault. From then on, characters are decoded without being
-    /// collected, to find the fault's position: collecting them again for each piece of input would take quadratic
-    /// time.
+    /// `gathered` contains a fault. Characters are then decoded without being collected: collecting them again for each
+    /// piece of input, to find the fault's position, would take quadratic time.
     has_fault: bool,
 }
 
@@ -71,7 +69,6 @@ impl Content {
         }
     }
 
-    /// Prepares to decode another string, after its opening quote.
     pub(super) fn restart(&mut self, head: Head) {
         self.decoder.restart();
         self.head = head;
@@ -80,18 +77,15 @@ impl Content {
         self.has_fault = false;
     }
 
-    /// Returns the bytes that are decoded and not yet taken.
     pub(super) fn decoded(&self) -> &[u8] {
         self.decoder.decoded()
     }
 
-    /// Returns the type in the data URL of the last string; `None` if the string had none.
     pub(super) fn take_label(&mut self) -> Option<Label> {
         self.label.take()
     }
 
-    /// Decodes more of the string, and removes the decoded part from `input`. If the last call returned
-    /// [`Progress::Full`], first discards the bytes decoded then.
+    /// After [`Progress::Full`], first discards the decoded bytes.
     pub(super) fn read(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<Progress, Fault> {
         if self.decoder.is_full() {
             self.decoder.clear();
@@ -132,8 +126,7 @@ impl Content {
         }
     }
 
-    /// Decodes base64 up to the next quote or escape, or until the decoder is full. If [`Content::run_over`] can handle
-    /// the escape, decodes further.
+    /// Up to the next quote or escape that [`Content::run_over`] can't handle, or until the decoder is full.
     fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), Fault> {
         let window = &input[..input.len().min(self.decoder.room())];
         let end = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
@@ -152,8 +145,8 @@ impl Content {
     }
 
     /// Decodes across escaped slashes and white space, which JSON and MIME encoders write. Collects the characters
-    /// between the escapes first, since the decoder is only fast on long pieces. Returns `false` and consumes nothing
-    /// if the characters contain a fault: the caller then finds its position.
+    /// first, since the decoder is only fast on long pieces. `false`, with nothing consumed, for a fault, which the
+    /// caller then finds.
     fn run_over(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> bool {
         let room = self.decoder.room().min(GATHERED_BYTES);
         self.gathered.clear();
@@ -220,7 +213,7 @@ impl Content {
         Fault::Json(malformed(&said))
     }
 
-    /// Handles one character of the string after JSON's escapes were decoded. The decoder must not be full.
+    /// After JSON's escapes were decoded. The decoder must not be full.
     fn character(&mut self, character: u8, at: u64) -> Result<(), Fault> {
         let Some(prefix) = &mut self.prefix else {
             return match character {
@@ -252,10 +245,6 @@ impl Content {
         Ok(())
     }
 
-    /// Treats the text read so far as bare base64.
-    ///
-    /// # Errors
-    /// A fault if the file must be a data URL, or if the text is not base64.
     fn take_as_base64(&mut self, at: u64) -> Result<(), Fault> {
         if self.head == Head::Required {
             return Err(Fault::Media("does not begin data:<type>;base64,".into(), Some(at)));
@@ -264,9 +253,7 @@ impl Content {
         self.decoder.push(&prefix).map_err(|(_, fault)| not_base64(fault, at))
     }
 
-    /// Ends the string at its closing quote, whose offset in the body is `at`, and decodes the last base64 group. Fails
-    /// if a data URL has no comma, if a data URL is required and missing, if the base64 is invalid, or if it contains
-    /// no byte.
+    /// `at` is the offset of the closing quote in the body. Fails if the file contains no byte.
     fn end(&mut self, at: u64) -> Result<(), Fault> {
         if let Some(prefix) = &self.prefix {
             if prefix.len() >= SCHEME.len() {
@@ -282,7 +269,7 @@ impl Content {
     }
 }
 
-/// Returns whether the text begins with an escaped slash or white space, which [`Content::run_over`] handles.
+/// An escape that [`Content::run_over`] handles.
 fn is_plain(text: &[u8]) -> bool {
     matches!(text, [b'\\', b'/' | b'n' | b'r' | b't', ..])
 }

@@ -22,7 +22,6 @@ pub(super) struct Open {
 }
 
 impl Reader {
-    /// Checks that a key fits the other keys of its item, and that the item has the same shape as the items before it.
     pub(super) fn check_family(&mut self, key: Key, family: Family) -> Result<(), Problem> {
         match self.item.family {
             None => self.item.family = Some(family),

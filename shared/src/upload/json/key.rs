@@ -9,7 +9,6 @@ pub(super) enum Level {
     Item,
 }
 
-/// The kind of value that a key must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wants {
     Items,
@@ -50,7 +49,7 @@ macro_rules! keys {
                 match self { $(Self::$variant => Wants::$wants,)* }
             }
 
-            /// Returns the form of item that the key belongs to; `None` if it fits all forms, or is no key of items.
+            /// `None` if the key fits all forms, or is no key of items.
             pub(super) const fn family(self) -> Option<Family> {
                 match self { $(Self::$variant => $family,)* }
             }
@@ -76,7 +75,6 @@ keys! {
 }
 
 impl Key {
-    /// Returns the key of that name; `None` if this level has no such key.
     pub(super) fn parse(level: Level, text: &str) -> Option<Self> {
         Self::of(level).find(|key| key.as_str() == text)
     }
@@ -105,7 +103,6 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// Returns the keys that an item of this form must have.
     pub(super) fn keys(self) -> &'static [Key] {
         match self {
             Self::Named => &[Key::Name, Key::Base64],
@@ -134,7 +131,6 @@ impl fmt::Display for Family {
 pub(super) struct KeySet(u16);
 
 impl KeySet {
-    /// Adds a key; returns `false` if the set has it already.
     pub(super) fn insert(&mut self, key: Key) -> bool {
         let is_new = !self.contains(key);
         self.0 |= 1 << key as u16;

@@ -9,21 +9,17 @@ use std::borrow::Cow;
 
 pub(super) enum Part {
     File {
-        /// The file's name without directories.
+        /// Without directories.
         name: String,
         label: Option<Label>,
     },
-    /// A file field for which the user chose no file: its file name is empty, and its content must be empty too.
+    /// The user chose no file: the file name is empty, and the content must be empty too.
     NoFile,
     Field(String),
 }
 
 impl Part {
-    /// Parses the header lines of a part, without the empty line that ends them.
-    ///
-    /// # Errors
-    /// `invalid_body` if a line is malformed, if `Content-Disposition` is missing, repeated or invalid, or if
-    /// `Content-Transfer-Encoding` is not `binary`, `8bit` or `7bit`.
+    /// `lines` end before the empty line. `Content-Transfer-Encoding` must be `binary`, `8bit` or `7bit`.
     pub(super) fn parse(lines: &str) -> Result<Self, Problem> {
         let (mut disposition, mut label) = (None, None);
         for line in lines.split("\r\n").filter(|line| !line.is_empty()) {
@@ -70,11 +66,11 @@ impl Part {
     }
 }
 
-/// The parameters of a header, `name="value"; other=token`, with their names in lower case.
+/// `name="value"; other=token`, with names in lower case.
 pub(super) struct Parameters<'a>(Vec<(String, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
-    /// Parses the text after the first `;` of a header; `None` if it is malformed or a name is repeated.
+    /// `text` begins after the first `;`. `None` also for a repeated name.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let mut parameters: Vec<(String, Cow<'a, str>)> = Vec::new();
         let mut rest = text.trim_ascii();
@@ -105,15 +101,14 @@ impl<'a> Parameters<'a> {
         found.map(|(_, value)| &**value)
     }
 
-    /// Returns the file's name, which may be empty, without the directories that old browsers send; `None` if there is
-    /// no file name.
+    /// May be empty. Drops the directories that old browsers send.
     fn file_name(&self) -> Result<Option<String>, Problem> {
         let whole = match (self.get("filename*"), self.get("filename")) {
             (Some(extended), _) => extended_value(extended).ok_or_else(|| {
                 invalid(format!("The filename* {} is malformed.", shown(extended)))
                     .with_hint("Write it as RFC 8187 says: filename*=UTF-8''na%C3%AFve.txt.")
             })?,
-            // Browsers percent-encode only quotes and line ends in a file name. Line ends stay encoded.
+            // Browsers percent-encode only quotes and line ends. Line ends stay encoded.
             (None, Some(plain)) => plain.replace("%22", "\""),
             (None, None) => return Ok(None),
         };
@@ -130,10 +125,9 @@ pub(super) fn nameless() -> Problem {
     invalid("A file has no name.").with_hint("Give its part a filename, or leave the part out if no file was chosen.")
 }
 
-/// Parses a quoted string from after its opening quote up to its closing quote, and returns it with the text after it;
-/// `None` without a closing quote. A backslash escapes only a quote or a backslash, since browsers write a backslash
-/// unescaped and a quote as `%22`. A backslash before the last quote in `text` is literal, as in `C:\"`, since no
-/// other quote could close the string.
+/// `text` begins after the opening quote. A backslash escapes only a quote or a backslash, since browsers write a
+/// backslash unescaped and a quote as `%22`. A backslash before the last quote is literal, as in `C:\"`, since no other
+/// quote could close the string.
 fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();
@@ -157,8 +151,7 @@ fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     None
 }
 
-/// Decodes an extended value of RFC 8187, such as `UTF-8''na%C3%AFve.txt`; `None` if malformed, or if the charset is
-/// neither UTF-8 nor ISO-8859-1.
+/// RFC 8187, such as `UTF-8''na%C3%AFve.txt`, in UTF-8 or ISO-8859-1.
 fn extended_value(text: &str) -> Option<String> {
     let mut parts = text.splitn(3, '\'');
     let (charset, _language, value) = (parts.next()?, parts.next()?, parts.next()?);
