@@ -174,7 +174,7 @@ testers() {
   else
     mariadb
     [ -e /usr/lib/galera/libgalera_smm.so ] || [ -e /usr/lib64/galera-4/libgalera_smm.so ] || install_packages "the tests start clusters of MariaDB" galera-4
-    have mariadb-dump || install_packages "the tests make backups" mariadb-client
+    have mariadb || install_packages "the tests run SQL with MariaDB's client" mariadb-client-core
   fi
   have chromium || install_packages "the tests open pages in a browser" chromium
   have python3 || install_packages "the tests run the documents' examples in Python" python3
