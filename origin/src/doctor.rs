@@ -2,6 +2,7 @@
 //! media store if they are missing.
 
 mod accounts;
+mod definers;
 mod hosts;
 mod issuers;
 mod machine;
@@ -190,6 +191,7 @@ async fn inside(system: &System, config: &Config) -> Vec<Finding> {
     let mut findings = vec![schema];
     if is_readable {
         findings.extend(accounts::check(system).await);
+        findings.extend(definers::check(system).await);
         findings.extend(keys(system).await);
         findings.extend(roles::check(system, config).await);
         findings.extend(issuers::check(system).await);

@@ -4,6 +4,7 @@
 //! <data_dir>/mariadb/data/           the databases
 //!                   /data.new/       a data directory that is being created
 //!                   /tmp/            MariaDB's temporary tables
+//!                   /files/          empty: the only directory whose files SQL may read or write
 //!                   /lock            locked by the Selkie process that runs MariaDB; contains the process's id and
 //!                                    role, and the path of the socket
 //!                   /mariadbd.pid
@@ -55,6 +56,11 @@ impl Layout {
     /// directory, even if another running server uses them.
     pub(super) fn temporary(&self) -> PathBuf {
         self.root.join("tmp")
+    }
+
+    /// Returns the only directory whose files SQL may read or write, such as by LOAD_FILE. It stays empty.
+    pub(super) fn files(&self) -> PathBuf {
+        self.root.join("files")
     }
 
     pub(super) fn lock(&self) -> PathBuf {

@@ -117,6 +117,7 @@ impl Server {
             private_directory(directory)?;
             check_owner(directory)?;
         }
+        private_directory(&self.layout.files())?;
         let long = std::fs::metadata(self.layout.log()).is_ok_and(|log| log.len() > LOG_MAX_BYTES);
         if long {
             std::fs::rename(self.layout.log(), self.layout.old_log())?;
@@ -144,6 +145,7 @@ impl Server {
             .arg("--no-defaults")
             .arg(layout.data_argument())
             .arg(path_argument("--tmpdir", &layout.temporary()))
+            .arg(path_argument("--secure-file-priv", &layout.files()))
             .arg(path_argument("--socket", &layout.socket()))
             .arg(path_argument("--pid-file", &layout.pid()))
             .arg(path_argument("--log-error", &layout.log()))

@@ -167,6 +167,15 @@ async fn a_restore_runs_nothing_of_a_tenant_as_another_account(_: Host) {
         CREATE DEFINER = 'selkie-other-rw'@localhost PROCEDURE shop_a.latin() SELECT '\u{e9}', _latin1'\u{e9}'; \
         CREATE DEFINER = root@localhost SQL SECURITY DEFINER VIEW shop_a.stranger AS SELECT * FROM other_a.t";
     service.root_sql(strangers).expect("objects of strangers");
+    callers(&service);
+    let doctor = told(&service.cli(&["doctor"]));
+    for (definer, object) in
+        [("root@localhost", "view shop_a.stranger"), ("selkie-other-rw@localhost", "procedure shop_a.latin")]
+    {
+        let warning = format!("project shop: with the rights of {definer} run {object}\n");
+        assert!(doctor.contains(&warning), "{doctor}");
+    }
+    assert_eq!(callers(&service), "", "the doctor called a function of a tenant");
     let before = looks(&service);
     callers(&service);
     let backups = tempfile::tempdir().expect("a directory");
