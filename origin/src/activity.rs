@@ -1,6 +1,5 @@
-//! Keeps the last requests of each project, and counts and durations of the last five minutes, in this origin's memory.
-//! They are for people who manage a project but see neither the log nor the metrics. Contains no values of records, and
-//! of keys only their ids.
+//! Keeps the last requests of each project, and figures of the last five minutes, in this origin's memory, for people
+//! who see neither the log nor the metrics. Contains no values of records, and of keys only their ids.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,13 +9,12 @@ use quick_cache::sync::Cache;
 use serde::Serialize;
 use uuid::Uuid;
 
-/// Of a project.
 pub const REQUESTS_KEPT_COUNT: usize = 200;
 
-/// A project takes about 50 kB. If there are more, a project that had requests rarely or long ago is dropped.
+/// A project takes about 50 kB.
 pub const PROJECTS_KEPT_COUNT: usize = 512;
 
-/// Of one [`Figure`]. All kept periods together cover five minutes.
+/// All kept periods together cover five minutes.
 pub const PERIOD_SECONDS: u64 = 5;
 const PERIODS_KEPT_COUNT: usize = 60;
 
@@ -41,14 +39,14 @@ pub struct LastRequest {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
-    /// The end of the response, in milliseconds since 1970.
+    /// Milliseconds since 1970, at the end of the response.
     pub at: u64,
     pub method: &'static str,
     /// A pattern such as `/api/v1/crud/{db}/{table}`.
     pub route: &'static str,
     pub status: u16,
     pub code: Option<&'static str>,
-    /// The API key or link to the console; for a user token, the user ([`shared::key::subject_id`]).
+    /// For a user token, the user's id ([`shared::key::subject_id`]).
     pub key: Option<Uuid>,
     pub rows: u64,
     pub bytes: u64,
@@ -58,11 +56,10 @@ pub struct Answered {
     pub total_micros: u64,
 }
 
-/// All requests that ended in one period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Figure {
-    /// The start of the period, in seconds since 1970.
+    /// Seconds since 1970, at the start of the period.
     pub at: u64,
     pub requests: u64,
     /// Status 400 to 499.
@@ -91,12 +88,11 @@ impl Activity {
         }
     }
 
-    /// The newest first.
     pub fn requests(&self, project: &str) -> Vec<LastRequest> {
         self.read(project, |known| known.requests.iter().rev().cloned().collect())
     }
 
-    /// The oldest first, including the current period. `now` is the time since 1970.
+    /// `now` is the time since 1970.
     pub fn figures(&self, project: &str, now: Duration) -> Vec<Figure> {
         let oldest = now.as_secs().saturating_sub(PERIOD_SECONDS * PERIODS_KEPT_COUNT as u64);
         self.read(project, |known| known.figures.iter().filter(|figure| figure.at >= oldest).copied().collect())
@@ -124,8 +120,8 @@ impl Project {
     fn count(&mut self, request: Answered) {
         let seconds = request.at / 1_000;
         let at = seconds - seconds % PERIOD_SECONDS;
-        // Requests that end at nearly the same time may be recorded in any order. A request that is recorded late
-        // counts in the newest period.
+        // Requests that end at nearly the same time may be recorded in any order: a late one counts in the newest
+        // period.
         if self.figures.back().is_none_or(|last| last.at < at) {
             if self.figures.len() == PERIODS_KEPT_COUNT {
                 self.figures.pop_front();

@@ -14,11 +14,9 @@ const DEFAULT_PORT: u16 = 3306;
 #[derive(Debug, Clone)]
 pub struct DatabaseAddress {
     pub endpoint: Endpoint,
-    /// In the URL's order; empty if the URL has one host.
     pub others: Vec<Endpoint>,
     /// Probes the hosts. On servers other than replicas, also creates the accounts and databases of projects.
     pub admin_user: String,
-    /// May be empty.
     pub admin_password: SecretString,
 }
 
@@ -47,7 +45,7 @@ impl fmt::Display for Endpoint {
 pub enum Tls {
     Off,
     Required {
-        /// PEM file of the certificate authorities to trust, instead of the built-in ones.
+        /// Replaces the built-in certificate authorities.
         ca_file: Option<PathBuf>,
         verify: Verify,
         client: Option<ClientCertificate>,
@@ -60,10 +58,10 @@ pub struct ClientCertificate {
     pub key: PathBuf,
 }
 
-/// In `ssl_ca`: the trust store of the machine.
+/// The value of `ssl_ca` that stands for the trust store of the machine.
 const SYSTEM: &str = "system";
 
-/// One PEM file, on Debian and Alpine, Fedora, openSUSE, and BSD and macOS.
+/// The trust store on Debian and Alpine, Fedora, openSUSE, and BSD and macOS.
 const SYSTEM_STORES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -74,7 +72,6 @@ const SYSTEM_STORES: [&str; 4] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verify {
     Identity,
-    /// Not the host name.
     Issuer,
     /// The connection is encrypted, but may be to a server other than the intended one.
     Nothing,

@@ -1,5 +1,4 @@
-//! The state that all requests share, such as connection pools and caches. Built once, when the program starts. Must
-//! not know HTTP.
+//! The state that all requests share, such as connection pools and caches. Must not know HTTP.
 
 mod stream_slots;
 
@@ -41,7 +40,6 @@ pub use stream_slots::StreamSlots;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Receipts are responses stored under an `Idempotency-Key`.
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Sixteen bodies of the default maximum size; see [`body_memory`]. The first bytes of each body (`FREE_BYTES` in
@@ -57,27 +55,23 @@ pub struct App {
     pub pages: PageTokens,
     pub metrics: Metrics,
     pub tracer: Option<Tracer>,
-    /// `None` to take the base from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
     pub signer: Signer,
     pub edge_secret: EdgeSecret,
     pub rates: Rates,
     pub bounds: Bounds,
-    /// Bytes of JSON bodies; see [`body_memory`].
     pub bodies: Shares,
     pub streams: StreamSlots,
     pub library: Library,
     pub intake: Intake,
     pub resumable: ResumableUploads,
     pub stored: Watch,
-    /// API descriptions (`openapi.json`, `types.ts`) that are built or sent at the same time.
     pub descriptions: Shares,
     /// Requests that read or change keys and roles share the few pooled connections of [`Admin`] with the key look-ups
     /// of all requests.
     pub managers: Shares,
     pub activity: Activity,
-    /// Uploads that are received or validated at the same time.
     pub uploads: Shares,
     admin: Admin,
     probes: Probes,
@@ -95,13 +89,10 @@ struct Probes {
     prepared_xa: Recent<Option<usize>>,
 }
 
-/// For each request separately.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub body_max_bytes: usize,
-    /// For the next bytes of a request's body.
     pub body_timeout: Duration,
-    /// For a client to read the next bytes of a response.
     pub write_timeout: Duration,
     pub batch_max_rows: usize,
     pub read_max_rows: Option<u64>,
@@ -209,7 +200,7 @@ impl App {
         });
     }
 
-    /// Takes a query to MariaDB, for the number of prepared XA transactions.
+    /// Queries MariaDB for the number of prepared XA transactions.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = async {
             let found = self.probes.admin.prepared_xa().await;
@@ -243,7 +234,7 @@ impl App {
         self.hosts.gauge()
     }
 
-    /// The answer is used for a second. False while this process restarts a private MariaDB (see `embedded`).
+    /// False while this process restarts a private MariaDB (see `embedded`).
     pub async fn is_ready(&self) -> bool {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
         let answers = async { self.probes.admin.key_changes().await.is_ok() };
@@ -282,8 +273,7 @@ async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
             _ = tick.tick() => {}
         }
         let sweep = async {
-            // Each sweep takes a connection of the project, so only projects that may have a table of receipts are
-            // swept.
+            // Each sweep takes a connection of the project.
             for project in app.projects.with_table(TableName::RECEIPTS).await? {
                 if let Err(error) = idempotency::sweep(&app.pools, &project).await {
                     tracing::debug!(%error, %project, "receipts could not be swept");

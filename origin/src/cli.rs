@@ -175,7 +175,6 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
     }
 }
 
-/// With a flag for each setting that is not secret.
 fn command() -> clap::Command {
     let settings = SETTINGS.iter().filter(|setting| setting.has_flag()).map(|setting| {
         let default = setting.default.map_or_else(String::new, |text| format!(" [default: {text}]"));

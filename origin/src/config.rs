@@ -42,14 +42,12 @@ pub use self::tls::TlsFiles;
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 
-/// All paths are absolute, except perhaps those of TLS files in `database_url` and `replica_url`.
+/// Paths are absolute, except perhaps those of TLS files in `database_url` and `replica_url`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
     pub listen: SocketAddr,
-    /// `None` for plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Holds the installation's secret, its private MariaDB and its media.
     pub data_dir: PathBuf,
     /// `None` if Selkie runs a private MariaDB.
     pub database_url: Option<DatabaseAddress>,
@@ -57,7 +55,7 @@ pub struct Config {
     pub replica_url: Option<DatabaseAddress>,
     /// `None` if the secret is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
-    /// Per account; connections to replicas are counted apart.
+    /// Connections to replicas are counted apart.
     pub pool_size: usize,
     pub pool_total: usize,
     pub pool_queue: usize,
@@ -65,26 +63,22 @@ pub struct Config {
     pub connect_timeout: Duration,
     pub query_timeout: Duration,
     pub stream_timeout: Duration,
-    /// For a client to read the next bytes of a streamed response.
+    /// The maximum wait for a client to read the next bytes of a streamed response.
     pub write_timeout: Duration,
-    /// For the next bytes.
     pub body_read_timeout: Duration,
-    /// From the end of a response to the next request's head on HTTP/1. On HTTP/2, the interval of pings.
+    /// Idle time until the next request's head on HTTP/1; on HTTP/2, the interval of pings.
     pub keep_alive_timeout: Duration,
-    /// For running requests after a stop signal.
     pub shutdown_grace: Duration,
     pub json_body_max_bytes: usize,
     pub upload_max_bytes: u64,
     pub upload_max_items: usize,
     pub tus_max_bytes: u64,
-    /// After the last received byte of an unfinished resumable upload.
+    /// Counts from the last received byte of an unfinished upload.
     pub tus_expiry: Duration,
     pub media_types: MediaTypes,
-    /// Of one `batchData`.
     pub rows_batch_max: usize,
     pub max_rows: Option<u64>,
     pub cors_origins: CorsOrigins,
-    /// Of each key or user.
     pub rate_limit: Option<RateLimit>,
     pub access: AccessConfig,
     /// Networks whose `X-Forwarded-…` headers are trusted. If there are none and access is open, the headers of all
@@ -93,17 +87,15 @@ pub struct Config {
     pub media_store: StoreAddress,
     /// The bucket name is empty; [`BucketAddress::at`] sets it.
     pub s3: BucketAddress,
-    /// Base of file URLs; `None` to derive the base from each request's headers.
+    /// `None` to derive the base of URLs from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
     pub log_level: tracing::Level,
     pub log_format: LogFormat,
     pub otlp: Option<OtlpConfig>,
-    /// The edge that `selkie dev` starts.
     pub edge_listen: SocketAddr,
-    /// InnoDB's buffer pool.
     pub mariadb_buffer_pool_bytes: usize,
-    /// By project. Needed if the admin account may not create users.
+    /// Needed if the admin account may not create users.
     pub accounts: BTreeMap<String, ProjectAccounts>,
     pub file: Option<PathBuf>,
 }
@@ -175,9 +167,8 @@ pub enum ConfigError {
         name: &'static str,
         /// Completes the sentence "`name` must be …".
         expected: String,
-        /// The value and its source. A secret value is left out.
+        /// Leaves out a secret value.
         given: String,
-        /// By flag, variable and file.
         spellings: String,
     },
     #[error("`{key}` in {path} is no setting{hint}", path = path.display())]

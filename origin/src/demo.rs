@@ -1,5 +1,4 @@
-//! The SQL statements of the demo database, a small magazine with authors, posts, tags and comments: the same in each
-//! run, and not run here.
+//! The SQL statements of the demo database: the same in each run, and not run here.
 
 mod material;
 mod schema;
@@ -12,7 +11,6 @@ use material::{Dice, Scene, Topic};
 const ROWS_PER_INSERT: usize = 200;
 const POSTS: usize = 1_200;
 const COMMENTS: usize = 3_000;
-/// Days 1 to 28 of each month from 2023 to 2025.
 const DAYS: usize = 36 * 28;
 
 /// Without semicolons and backslashes, so that the statements mean the same in every `sql_mode` and client.
@@ -60,7 +58,7 @@ fn author_rows(people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     people.iter().enumerate().map(row).collect()
 }
 
-/// For each post also its scene and the number of its day since 1 January 2023 (see [`moment`]).
+/// Returns for each post also its scene and the number of its day (see [`moment`]).
 fn post_rows(
     topics: &[Topic],
     tags: &[&str],

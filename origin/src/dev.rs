@@ -28,7 +28,6 @@ use crate::serve::{self, ServeError};
 use crate::system::installation::{Installation, InstallationError, Purpose};
 use crate::system::{System, SystemError};
 
-/// After the origin's start.
 const ORIGIN_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
@@ -46,9 +45,7 @@ impl EdgePlan {
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Running {
-    /// For callers on this machine, such as `http://127.0.0.1:8080`.
     pub origin_url: String,
-    /// `None` if the edge does not run.
     pub edge_url: Option<String>,
     pub full_key: String,
     pub read_key: String,
@@ -132,7 +129,6 @@ impl Service<'_> {
             serve::run(self.config, &self.system, self.installation.database_health(), listener, None, ending.clone());
         tokio::pin!(serving);
         let outcome = tokio::select! {
-            // The origin ended by itself.
             served = &mut serving => return Ok(served?),
             outcome = self.run_edge(address, || ready(&running)) => outcome,
         };

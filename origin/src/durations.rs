@@ -1,5 +1,4 @@
-//! A histogram of durations made of atomic counters, so that recording a duration takes no lock. Depends only on the
-//! metrics library.
+//! A histogram of durations made of atomic counters, so that recording a duration takes no lock.
 
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::{MetricType, TypedMetric};

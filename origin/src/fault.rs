@@ -1,5 +1,4 @@
-//! Points at which a test can crash the process, to check the state that a crash leaves. They do nothing in release
-//! builds.
+//! Points at which a test can crash the process. They do nothing in release builds.
 
 macro_rules! points {
     ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
@@ -22,18 +21,13 @@ points! {
     Announced = "announced";
     ObjectPublished = "object_published";
     Published = "published";
-    /// Not committed.
     RowsWritten = "rows_written";
     RowsCommitted = "rows_committed";
-    /// Not committed.
     RowDeleted = "row_deleted";
     DeletionCommitted = "deletion_committed";
-    /// Objects without a file are marked for deletion in the ledger.
     DeletionRecorded = "deletion_recorded";
-    /// Not from the ledger.
     ObjectsDeleted = "objects_deleted";
     LedgerCleared = "ledger_cleared";
-    /// The journal does not record the rows of the request.
     BatchAnswered = "batch_answered";
     BatchSplit = "batch_split";
     /// The refused rows are in their file, but the journal does not record the batch.

@@ -10,17 +10,15 @@ pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Syncs the file. Fails if the file exists.
 pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
-/// Leaves a file that is not empty unchanged. If several processes do this at the same time, one text is written.
+/// Leaves a file that is not empty unchanged. Of several processes at the same time, one writes its text.
 pub(crate) fn fill_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
-    // Another process has the lock only while it writes and syncs a short text.
     file.lock()?;
     if file.metadata()?.len() > 0 {
         return Ok(());
@@ -29,7 +27,7 @@ pub(crate) fn fill_private(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// A reader sees the old text or the new text, never a mixture.
+/// Atomic: a reader sees the old text or the new text.
 pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     let mut staged = path.as_os_str().to_owned();
     staged.push(format!(".{:016x}", getrandom::u64().map_err(io::Error::other)?));
@@ -41,12 +39,10 @@ pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     outcome
 }
 
-/// Succeeds if the file doesn't exist.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     absent_is_fine(std::fs::remove_file(path))
 }
 
-/// Succeeds if the directory doesn't exist.
 pub(crate) fn remove_directory(path: &Path) -> io::Result<()> {
     absent_is_fine(std::fs::remove_dir_all(path))
 }

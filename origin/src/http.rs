@@ -74,7 +74,7 @@ impl HttpService {
         }
     }
 
-    /// `peer` is the IP address of the client or proxy that opened the connection.
+    /// `peer` is the client or the proxy that opened the connection.
     async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr, transport: Transport) -> Response {
         // Most requests have no body; `Body::empty()` needs no allocation.
         let mut request = request.map(|body| match body.is_end_stream() {
@@ -120,8 +120,7 @@ impl HttpService {
         record.finish(response)
     }
 
-    /// For a request that hyper could not parse, or that was not read (plain HTTP to the HTTPS port); counted and
-    /// logged like any other.
+    /// Counts and logs a request that hyper could not parse, or that was plain HTTP to the HTTPS port, like any other.
     fn unparsed(&self, problem: &Problem) -> Response {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
@@ -140,8 +139,7 @@ enum Transport {
 }
 
 impl Transport {
-    /// URLs that are derived from a request over TLS begin with `https://`. Keeps the header if a trusted proxy has set
-    /// it.
+    /// Keeps the header if a trusted proxy has set it.
     fn set_forwarded_proto(self, headers: &mut HeaderMap) {
         if self == Self::Tls {
             headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
@@ -171,7 +169,6 @@ fn panicked(panic: &(dyn Any + Send)) -> Problem {
     )
 }
 
-/// As at the edge. If the path has dot segments, the resolved URI has no scheme and no host.
 fn resolve_path(request: &mut Request) {
     let uri = request.uri();
     let Cow::Owned(path) = resolve_dot_segments(uri.path()) else {

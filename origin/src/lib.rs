@@ -1,18 +1,6 @@
-//! The origin of Selkie: runs queries on MariaDB and answers over HTTP. Its binary is `selkie`.
-//!
-//! A start runs through:
-//!
-//! ```text
-//! cli → config → system::installation (secret, then the private MariaDB or the URL's address) →
-//! system (migrations, accounts, keys) → serve
-//! ```
-//!
-//! A request runs through:
-//!
-//! ```text
-//! http → shared::admission (operation and policy; system::keys verifies the key) →
-//! query::{catalog, plan, sql} → database → shared::envelope
-//! ```
+//! The origin of Selkie: runs queries on MariaDB and answers over HTTP. Its binary is `selkie`. A start runs through
+//! `cli`, `config`, `system::installation`, `system` and `serve`; a request through `http`, `shared::admission`,
+//! `query`, `database` and `shared::envelope`.
 
 pub mod activity;
 pub mod address;

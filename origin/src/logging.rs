@@ -1,6 +1,5 @@
-//! Writes log lines to standard error through a buffer and a thread, so that logging doesn't block a request. Selkie's
-//! own lines follow the setting `log_level`; other crates log warnings and errors at most, because some of them print
-//! keys at finer levels.
+//! Writes log lines to standard error through a buffer and a thread, so that logging doesn't block a request. Other
+//! crates log warnings and errors at most, because some of them print keys at finer levels.
 
 mod json;
 
@@ -21,13 +20,10 @@ use crate::config::{Config, LogFormat};
 /// If the reader of standard error blocks and the buffer is full, further lines are dropped and only counted.
 const BUFFER_MAX_BYTES: usize = 1024 * 1024;
 
-/// Lines that are collected in this time are written together.
 const COLLECT_TIME: Duration = Duration::from_millis(20);
 
-/// Such as at the end of the process or at a panic.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// These crates log at `log_level`.
 const OURS: [&str; 3] = ["origin", "selkie", "shared"];
 
 static SINK: Sink = Sink::new();
@@ -70,7 +66,6 @@ pub fn init(config: &Config) -> LogGuard {
     LogGuard(())
 }
 
-/// Waits at most a second.
 pub fn flush() {
     SINK.flush(FLUSH_TIMEOUT);
 }
@@ -162,7 +157,6 @@ impl Sink {
     }
 }
 
-/// The formatter writes each line in one call.
 #[derive(Debug)]
 struct LineWriter(&'static Sink);
 

@@ -1,6 +1,5 @@
-//! Counts requests and other events, and writes all metrics as text in the OpenMetrics format, which Prometheus reads.
-//! The values of labels, such as routes, statuses and error codes, are never texts that a caller chose, so that the
-//! number of series is bounded.
+//! Counts requests and other events, and writes all metrics in the OpenMetrics format. The values of labels are never
+//! texts that a caller chose, so that the number of series is bounded.
 
 mod process;
 
@@ -21,9 +20,7 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct RequestLabels {
-    /// `OTHER` for an unknown method.
     pub method: &'static str,
-    /// A pattern such as `/media/{project}/{path}`.
     pub route: &'static str,
     pub status: u16,
 }
@@ -39,7 +36,6 @@ pub struct Ended {
     pub labels: RequestLabels,
     /// From the head of the request to the end of the response.
     pub total: Duration,
-    /// Read or written.
     pub rows: u64,
     /// Of a truncated body, the bytes that were sent.
     pub bytes: u64,
@@ -59,7 +55,6 @@ pub struct Metrics {
     streams: Gauge,
 }
 
-/// Read at each scrape.
 #[derive(Clone, Debug, Default)]
 pub struct Readings {
     pub pools: PoolGauge,
@@ -68,7 +63,6 @@ pub struct Readings {
     /// A load of all tables of a database counts as one.
     pub schema_loads: u64,
     pub schema_cache_hits: u64,
-    /// Requests whose key or token was not cached.
     pub key_lookups: u64,
     pub key_cache_hits: u64,
     /// Statements that each answered several requests, whose number is `shared_requests`.
@@ -76,11 +70,9 @@ pub struct Readings {
     pub shared_requests: u64,
     pub images_waiting: usize,
     pub images_running: usize,
-    /// Running requests that have locked an unfinished resumable upload.
     pub tus_uploads: usize,
     pub spans_sent: u64,
     pub spans_dropped: u64,
-    /// `None` if MariaDB's number could not be read.
     pub prepared_xa: Option<usize>,
 }
 
@@ -152,7 +144,6 @@ impl Metrics {
         readings.register(&mut read_now);
         process::register(&mut read_now);
         let mut text = String::new();
-        // Writing to a string can't fail.
         let _ = encode_registry(&mut text, &self.registry);
         let _ = encode_registry(&mut text, &read_now);
         let _ = encode_eof(&mut text);

@@ -1,13 +1,12 @@
-//! Reports the state of this process to the service manager (systemd, `Type=notify`): ready, alive,
-//! or stopping. Does nothing without a service manager. Doesn't know what runs in this process.
+//! Reports the state of this process to the service manager (systemd, `Type=notify`). Does nothing without a service
+//! manager.
 
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// With a watchdog (`WatchdogSec=`), a task reports at a third of the watchdog's time, which shows that the runtime
-/// still runs tasks and timers. The task runs until the process ends, since a shutdown may take longer than the
-/// watchdog's time.
+/// The watchdog's task shows that the runtime still runs tasks and timers. The task runs until the process ends, since
+/// a shutdown may take longer than the watchdog's time.
 pub fn ready() {
     send(&NotifyState::Ready);
     if let Some(time) = sd_notify::watchdog_enabled().filter(|time| !time.is_zero()) {

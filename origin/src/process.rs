@@ -1,6 +1,5 @@
 //! Child processes that end with this process, however it ends (needs `setpriv` of util-linux). The kernel signals a
-//! child when the *thread* that spawned it ends. Since threads of the async runtime come and go, [`spawn`] uses one
-//! permanent thread.
+//! child when the *thread* that spawned it ends, so [`spawn`] uses one permanent thread.
 
 use std::ffi::OsStr;
 use std::io;
@@ -44,7 +43,6 @@ pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
     names.iter().flat_map(|name| directories.iter().map(move |directory| directory.join(name))).find(runs)
 }
 
-/// The kernel sends this signal to a child when this process ends without having stopped the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastSignal {
     /// For a program that cleans up before it ends.
@@ -53,8 +51,7 @@ pub(crate) enum LastSignal {
     Kill,
 }
 
-/// The child gets the signal `last` when this process ends. Its own process group lets Ctrl-C reach only this process,
-/// which then stops its children in order. Start the command with [`spawn`].
+/// Ctrl-C reaches only this process, which then stops its children in order. Start the command with [`spawn`].
 pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
     let signal = match last {
         LastSignal::Term => "TERM",
@@ -82,7 +79,6 @@ pub(crate) fn withhold_secrets(command: &mut std::process::Command) {
 
 type Order = (Command, Handle, oneshot::Sender<io::Result<Child>>);
 
-/// The permanent thread ends only with this process.
 pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     static SPAWNER: OnceLock<Sender<Order>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
@@ -101,7 +97,6 @@ pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
     child.await.map_err(|_| gone())?
 }
 
-/// Sends SIGKILL after `limit`.
 pub(crate) async fn stop(child: &mut Child, limit: Duration) {
     let pid = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
     let Some(pid) = pid else {
@@ -113,7 +108,7 @@ pub(crate) async fn stop(child: &mut Child, limit: Duration) {
     }
 }
 
-/// The argument tells the expected process from another one that has got the same id later.
+/// Another process may have got the same id later.
 pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_encoded_bytes()))

@@ -1,5 +1,5 @@
-//! Rate limits: counts the requests of each key or user in a token bucket. A bucket holds one period's requests, and is
-//! refilled evenly over the period. Knows no HTTP.
+//! Rate limits: counts the requests of each key or user in a token bucket that holds one period's requests. Knows no
+//! HTTP.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,23 +16,20 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A user has several limits if its tokens have roles with different limits.
 const LIMITS_PER_CALLER: usize = 8;
 
-/// At most [`RATED_KEYS_MAX_COUNT`] callers. A caller whose counts were evicted begins anew.
+/// A caller whose counts were evicted begins anew.
 #[derive(Debug)]
 pub struct Rates {
-    /// Of each caller.
     limit: Option<RateLimit>,
     callers: Cache<Uuid, Arc<Mutex<Buckets>>>,
 }
 
-/// One bucket for each limit under which the caller sent requests. Each request counts in all buckets, so that a caller
-/// whose role or limit changes keeps what it has used.
+/// Each request counts in all buckets, so that a caller whose role or limit changes keeps what it has used.
 #[derive(Debug, Default)]
 struct Buckets(Vec<Bucket>);
 
 #[derive(Debug)]
 struct Bucket {
     limit: RateLimit,
-    /// If no further request is counted.
     full_at: Instant,
 }
 
@@ -41,7 +38,7 @@ impl Rates {
         Self { limit, callers: Cache::new(RATED_KEYS_MAX_COUNT) }
     }
 
-    /// The stricter of the configured limit and `of_role`, that of the caller's role, applies.
+    /// The stricter of the configured limit and of `of_role` applies.
     pub fn count(&self, caller: Uuid, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
         let limits = self.limit.into_iter().chain(of_role);
         let Some(limit) =
@@ -72,8 +69,7 @@ impl Buckets {
         Ok(limit.left(limit.requests() - self.0[at].used(now), full_at - now))
     }
 
-    /// Requests that the caller has sent under other limits count in the new bucket. Too many buckets drop the one that
-    /// is full first, but not the one from which the most requests were taken.
+    /// Requests under other limits count in the new bucket, too.
     fn add(&mut self, limit: RateLimit, now: Instant) -> usize {
         let most = self.0.iter().map(|bucket| bucket.used(now)).max().unwrap_or(0);
         if self.0.len() >= LIMITS_PER_CALLER

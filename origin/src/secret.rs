@@ -1,5 +1,4 @@
-//! The installation's secret. All other secrets of Selkie are derived from it, so that none of them must be stored.
-//! Knows the form of labels, but not what the derived values are used for.
+//! The installation's secret, from which all other secrets of Selkie are derived, so that none of them must be stored.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -36,7 +35,6 @@ pub enum SecretError {
     },
     #[error("the installation secret {path} must hold {expected}", path = path.display())]
     BadFile { path: PathBuf, expected: String },
-    /// The setting `secret`, or the secret in the manifest of a backup.
     #[error("the installation secret must be {expected}")]
     BadText { expected: String },
     #[error("the system gave no random bytes: {0}")]
@@ -44,8 +42,7 @@ pub enum SecretError {
 }
 
 impl InstallationSecret {
-    /// Decodes `text` (the setting `secret`) or else the file at [`InstallationSecret::path`]. Changes the file's mode
-    /// to 0600 if other users have any permission on it.
+    /// Changes the file's mode to 0600 if other users have any permission on it.
     pub fn load(text: Option<&SecretString>, data_dir: &Path) -> Result<Option<Self>, SecretError> {
         if let Some(text) = text {
             let bytes = decode(text.expose_secret());
@@ -80,7 +77,6 @@ impl InstallationSecret {
         Self(SecretBox::new(bytes.into_boxed_slice()))
     }
 
-    /// For a backup.
     pub fn to_hex(&self) -> SecretString {
         self.0.expose_secret().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
     }
@@ -92,17 +88,15 @@ impl InstallationSecret {
         written.map_err(|source| SecretError::File { path, deed: "written", source })
     }
 
-    /// HMAC-SHA256 of `label` under the secret. Labels have the form `kind:name`, such as `account:admin`.
+    /// Labels have the form `kind:name`, such as `account:admin`.
     pub fn derive(&self, label: &str) -> [u8; 32] {
         let mut mac = self.keyed();
         mac.update(label.as_bytes());
         mac.finalize().into_bytes().into()
     }
 
-    /// 47 URL-safe characters.
     pub fn derive_password(&self, label: &str) -> SecretString {
-        // Some servers require characters of each class in a password. Base64 may lack a class, but the suffix has all
-        // classes.
+        // Some servers require characters of each class in a password, which Base64 may lack.
         let text = URL_SAFE_NO_PAD.encode(self.derive(label)) + "-Aa1";
         SecretString::from(text)
     }
@@ -113,7 +107,6 @@ impl InstallationSecret {
     }
 }
 
-/// The error doesn't repeat the value.
 pub(crate) fn check_text(text: &str) -> Result<SecretString, String> {
     decode(text).map(|_| SecretString::from(text.to_owned()))
 }
@@ -156,7 +149,6 @@ fn create(path: &Path) -> Result<(), SecretError> {
     let spare_name = getrandom::u64().map_err(SecretError::Randomness)?;
     let staged = path.with_file_name(format!(".{FILE_NAME}.{spare_name:016x}"));
     let outcome = stage(&staged, &bytes).and_then(|()| publish(&staged, path));
-    // An error is ignored: the temporary file is a second link to the secret, or is not used.
     let _ = std::fs::remove_file(&staged);
     outcome.map_err(|source| SecretError::File { path: path.to_owned(), deed: "written", source })
 }

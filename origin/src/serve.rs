@@ -1,5 +1,4 @@
-//! Runs the origin's server, from an open listener to the last response. Does not know how MariaDB was started, or what
-//! else runs in this process.
+//! Runs the origin's server, from an open listener to the last response. Does not know how MariaDB was started.
 
 use std::sync::Arc;
 
@@ -36,7 +35,7 @@ pub enum ServeError {
     Server(#[source] std::io::Error),
 }
 
-/// `system` must be prepared. `database` is the health of the private MariaDB, if this process runs one.
+/// `system` must be prepared.
 pub async fn run(
     config: &Config,
     system: &System,
@@ -59,7 +58,7 @@ pub async fn run(
         "the origin serves"
     );
     let tasks = TaskTracker::new();
-    // A child token also stops the background tasks if the server fails, without cancelling the caller's token.
+    // Stops the background tasks if the server fails, without cancelling the caller's token.
     let stop = stop.child_token();
     app.start_background(&tasks, &stop);
     if let Some(tls) = &tls {

@@ -1,5 +1,5 @@
-//! A limit of slots or bytes for the whole process, with a maximum share for each project and perhaps for each caller
-//! within a project. Does not know what is limited, or who uses it.
+//! A limit of slots or bytes for the whole process, with a maximum share for each project and perhaps for each caller.
+//! Does not know what is limited.
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
@@ -26,7 +26,6 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Taken {
     whole: u64,
-    /// Projects that neither use anything nor wait have no entry.
     by_project: HashMap<ProjectName, OfProject>,
     queue: VecDeque<Waiter>,
     /// Grows with each waiter that came or was served.
@@ -36,7 +35,6 @@ struct Taken {
 #[derive(Debug, Default)]
 struct OfProject {
     held: Held,
-    /// Callers that use something or wait; empty if callers are not distinguished.
     by_caller: HashMap<Uuid, Held>,
 }
 
@@ -44,7 +42,6 @@ struct OfProject {
 struct Held {
     amount: u64,
     waiting: u32,
-    /// Of the last waiter that was served; 0 if none was.
     served: u64,
 }
 
@@ -77,7 +74,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// `what` is the plural noun of the counted things, such as "uploads".
+    /// `what` is a plural noun such as "uploads".
     pub fn into_problem(self, what: &str) -> Problem {
         match self {
             Self::Whole { limit } => Problem::new(
@@ -101,7 +98,6 @@ pub fn beyond(share: u64) -> u64 {
 }
 
 impl Shares {
-    /// `whole` is for all projects together, `share` for each project.
     pub fn new(whole: u64, share: u64) -> Self {
         Self::with(whole, share, 0)
     }
@@ -128,7 +124,6 @@ impl Shares {
         self.inner.taken().queue.len()
     }
 
-    /// Doesn't wait for other amounts to be given back.
     pub fn try_take(&self, project: &ProjectName, amount: u64) -> Result<Guard, Refused> {
         self.try_take_as(project, Uuid::nil(), amount)
     }
@@ -183,7 +178,6 @@ impl Drop for Guard {
         taken.change(&self.project, self.inner.distinguished(self.caller), |held| held.amount -= self.amount);
         let refused = Inner::serve(&self.inner, &mut taken);
         drop(taken);
-        // Guards whose waiters have left; dropping them locks the counts again.
         drop(refused);
     }
 }
@@ -198,7 +192,6 @@ impl Drop for Place<'_> {
 }
 
 impl Taken {
-    /// Forgets projects and callers that use nothing.
     fn change(&mut self, project: &ProjectName, caller: Option<Uuid>, change: impl Fn(&mut Held)) {
         if !self.by_project.contains_key(project) {
             self.by_project.insert(project.clone(), OfProject::default());
@@ -307,7 +300,6 @@ impl Inner {
         }
     }
 
-    /// The counts are consistent even if a thread panicked with the lock.
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -7,7 +7,6 @@ use rustix::process::getppid;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// For the end of the parent process.
 const PARENT_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Shells use this code for a program ended by SIGINT.
@@ -51,8 +50,7 @@ impl Signals {
     }
 }
 
-/// Polls the parent's id, because the kernel's parent-death signal is already sent when the *thread* ends that started
-/// this process.
+/// The kernel's parent-death signal is already sent when the *thread* ends that started this process.
 pub fn stop_with_parent(token: &CancellationToken) {
     let token = token.clone();
     let parent = getppid();

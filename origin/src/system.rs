@@ -22,12 +22,11 @@ use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, Keys};
 use crate::system::projects::{ProjectError, Projects};
 
-/// For conflicts with other processes that migrate or prepare at the same time. Each step is idempotent.
+/// Another process may migrate or prepare at the same time. Each step is idempotent.
 const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 #[derive(Clone, Debug)]
 pub struct System {
-    /// Without `database_url`, the private MariaDB.
     pub hosts: Hosts,
     pub admin: Admin,
     pub projects: Projects,
@@ -56,7 +55,6 @@ pub enum SystemError {
 }
 
 impl SystemError {
-    /// The same operation of another process conflicted, so a retry may succeed.
     fn is_contended(&self) -> bool {
         match self {
             Self::Admin(error)
@@ -81,7 +79,6 @@ impl SystemError {
 }
 
 impl System {
-    /// Doesn't contact MariaDB.
     pub fn new(address: &DatabaseAddress, secret: Arc<InstallationSecret>, config: &Config) -> Self {
         let hosts = Hosts::new(address, Purpose::Serving);
         let admin = Admin::new(&hosts, &secret, config.connect_timeout);
@@ -105,8 +102,7 @@ impl System {
         RETRIES.run(SystemError::is_contended, migrate).await
     }
 
-    /// Doesn't check accounts from the configuration: they may have rights on databases that are only given to the
-    /// project later.
+    /// Accounts from the configuration are not checked: they may get rights on databases only later.
     pub async fn init(&self) -> Result<Initialised, SystemError> {
         let before = self.admin.schema_version().await;
         let init = async || {

@@ -1,5 +1,4 @@
-//! TLS on the origin's own port: loads the certificate and its key, reloads them when their files change, and does the
-//! handshakes. Of HTTP, this module knows only the names of the versions that a handshake negotiates (ALPN).
+//! TLS on the origin's own port: loads the certificate and its key, reloads changed files, and does the handshakes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,13 +23,11 @@ use crate::config::TlsFiles;
 /// The API key is not known before the handshake, so there is no limit per project.
 pub(crate) const HANDSHAKES_MAX_COUNT: usize = 1_024;
 
-/// From accepting a connection to the end of its handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Unlike notifications of the file system, polling also notices replaced symbolic links and changes of mounted files.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The first byte that a TLS client sends.
 const HANDSHAKE_RECORD: u8 = 22;
 
 const H2: &[u8] = b"h2";
@@ -46,12 +43,10 @@ pub enum TlsError {
     NoKey { path: PathBuf, reason: String },
     #[error("tls_key: {key} is not the private key of the certificate in {certificate}: {reason}", key = key.display(), certificate = certificate.display())]
     NoPair { certificate: PathBuf, key: PathBuf, reason: rustls::Error },
-    /// The cryptography library does not support the default protocol versions.
     #[error("TLS can't be set up: {0}")]
     Setup(#[source] rustls::Error),
 }
 
-/// Clones share the certificate and the limit of concurrent handshakes.
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
@@ -79,7 +74,7 @@ struct Bytes {
 pub enum Handshake {
     Done(Box<TlsStream<TcpStream>>),
     NotTls(TcpStream),
-    /// Also if too many handshakes are running. The connection is closed.
+    /// Too many handshakes run, or the handshake failed or took too long. The connection is closed.
     Failed,
 }
 
@@ -129,8 +124,7 @@ impl Tls {
         tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or(Handshake::Failed)
     }
 
-    /// Uses a changed certificate and key for later handshakes. If the new pair can't be used, logs the error and keeps
-    /// the old pair.
+    /// If the new pair can't be used, logs the error and keeps the old pair.
     pub async fn watch(self, stop: CancellationToken) {
         let mut used = Some(Bytes::clone(&self.opened));
         let mut seen = used.clone();
@@ -141,8 +135,8 @@ impl Tls {
                 _ = tick.tick() => {}
             }
             let found = Bytes::read(&self.files);
-            // The two files can't be replaced in one step, so a change is used only when two checks in a row found the
-            // same contents.
+            // The two files can't be replaced in one step: a change is used when two checks in a row found the same
+            // contents.
             let is_settled = found.as_ref().ok() == seen.as_ref();
             seen = found.as_ref().ok().cloned();
             if !is_settled || seen == used {

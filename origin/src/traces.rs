@@ -1,6 +1,5 @@
-//! Sends spans of requests to a collector by OTLP (HTTP, protobuf). A request never waits for the
-//! collector: ended requests go to a bounded queue, and if the queue is full, their spans are
-//! dropped and counted. Knows nothing of the HTTP API.
+//! Sends spans of requests to a collector by OTLP (HTTP, protobuf). A request never waits for the collector: if the
+//! queue of ended requests is full, their spans are dropped and counted.
 
 use crate::config::OtlpConfig;
 use crate::database::run::{Step, StepKind};
@@ -23,22 +22,19 @@ pub const QUEUE_MAX_COUNT: usize = 2_048;
 
 const BATCH_MAX_COUNT: usize = 512;
 
-/// Ended requests are collected for this time before a batch is sent.
 const COLLECT_TIME: Duration = Duration::from_millis(500);
 
 /// If the collector has not accepted a batch by then, its spans are dropped.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// For the last batch when the process ends.
 const LAST_SEND_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Between two log lines about a collector that fails.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct Tracer {
     queue: mpsc::Sender<EndedRequest>,
-    /// Of requests without a `traceparent`, scaled to 0–`u64::MAX`.
+    /// The share of requests without a `traceparent`, scaled to 0–`u64::MAX`.
     share: u64,
     counts: Arc<SpanCounts>,
 }
@@ -77,7 +73,6 @@ pub struct Sender {
     exporter: SpanExporter,
     endpoint: String,
     counts: Arc<SpanCounts>,
-    /// Makes the ids of the steps' spans from the id of the request's span.
     ids: RandomState,
     warned_at: Option<Instant>,
 }
@@ -112,7 +107,6 @@ impl Tracer {
         random <= self.share && self.share > 0
     }
 
-    /// A full queue counts the request's spans as dropped.
     pub fn record(&self, request: EndedRequest) {
         if let Err(refused) = self.queue.try_send(request) {
             self.counts.dropped.fetch_add(spans_of(&refused.into_inner()), Ordering::Relaxed);
@@ -129,8 +123,7 @@ fn spans_of(request: &EndedRequest) -> u64 {
 }
 
 impl Sender {
-    /// After `stop`, a batch in flight gets 2 seconds and, if it was sent by then, one last batch is sent; further
-    /// queued requests are lost.
+    /// After `stop`, a batch in flight gets 2 seconds, then at most one last batch is sent.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH_MAX_COUNT);
         loop {

@@ -1,5 +1,5 @@
-//! Imports rows from a file into a table, and exports a table's rows, through the HTTP API of an origin or an edge.
-//! Does not connect to MariaDB or parse arguments, but its messages name options of the commands.
+//! Imports and exports a table's rows through the HTTP API of an origin or an edge. Does not connect to MariaDB or
+//! parse arguments, but its messages name options of the commands.
 
 mod api;
 mod column_type;
@@ -41,7 +41,6 @@ impl TransferError {
         Self::Failed { message: message.into(), hint: Some(hint.into()) }
     }
 
-    /// `what` is a participle such as "read".
     fn file(path: &std::path::Path, what: &str, error: &io::Error) -> Self {
         let message = format!("{} can't be {what}: {error}", path.display());
         Self::Failed { message, hint: None }

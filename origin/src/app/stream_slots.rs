@@ -23,12 +23,11 @@ impl StreamSlots {
         Self { full: shares(), read: shares(), second_connections: shares(), timeout }
     }
 
-    /// Of streams under read accounts; streams under full accounts have limits of the same size.
+    /// Streams under full accounts have limits of the same size.
     pub fn shares(&self) -> &Shares {
         &self.read
     }
 
-    /// For the records that are related to those being streamed.
     pub(crate) fn second_connections(&self) -> &Shares {
         &self.second_connections
     }

@@ -81,7 +81,6 @@ impl From<BackupError> for CliError {
     }
 }
 
-/// A stop signal cancels `work`, which is an error.
 async fn with_parts<T>(
     context: &Context,
     opened: &Opened,
@@ -116,7 +115,6 @@ struct SavedAnswer {
 }
 
 impl BackupArgs {
-    /// The installation may be in use.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let to = backup::open(&self.place, &context.config)?;
         let installation = context.open().await?;

@@ -46,7 +46,6 @@ fn line(setting: &Setting, layers: &Layers) -> Line {
     }
 }
 
-/// Only the names of the projects, without the accounts.
 fn accounts(context: &Context) -> Option<Line> {
     let projects: Vec<&str> = context.config.accounts.keys().map(String::as_str).collect();
     (!projects.is_empty()).then(|| Line {

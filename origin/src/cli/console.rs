@@ -67,7 +67,7 @@ impl ConsoleArgs {
     }
 }
 
-/// `public_url`, or else the address that the origin listens on, with 127.0.0.1 in place of an unspecified IP address.
+/// Replaces an unspecified IP address of `listen` by 127.0.0.1.
 fn address(config: &Config) -> String {
     let base = config.public_url.as_ref().map(|url| url.as_str().to_owned());
     let own = || {

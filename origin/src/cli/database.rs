@@ -103,7 +103,6 @@ struct DatabaseLine {
     name: String,
     project: String,
     present: bool,
-    /// In the form of the option `--allow-drop`.
     drops: &'static str,
 }
 

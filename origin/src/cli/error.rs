@@ -106,7 +106,6 @@ impl CliError {
         }
     }
 
-    /// Writes nothing if the reader of standard output ended early.
     pub(super) fn report(&self) {
         let closed_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         if matches!(self, Self::Output(error) if closed_pipe(error)) {

@@ -16,7 +16,6 @@ pub struct InitArgs {}
 struct InitAnswer {
     created: bool,
     data_dir: String,
-    /// Host and port, or the path of a socket.
     database: String,
 }
 

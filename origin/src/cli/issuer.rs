@@ -179,7 +179,6 @@ struct IssuerLine {
     project: String,
     issuer: String,
     audience: String,
-    /// `None` if the keys themselves are stored.
     jwks_url: Option<String>,
     role_claim: Option<String>,
     role: Option<String>,
@@ -204,7 +203,6 @@ impl IssuerLine {
         }
     }
 
-    /// Such as `claim role (admin=editor), else customer`.
     fn roles(&self) -> String {
         let map: Vec<_> = self.map.iter().map(|(value, role)| format!("{value}={role}")).collect();
         let map = if map.is_empty() { String::new() } else { format!(" ({})", map.join(", ")) };

@@ -227,7 +227,7 @@ fn table(lines: &[KeyLine]) -> String {
 struct RevokedAnswer {
     id: Uuid,
     revoked: bool,
-    /// Includes keys that these keys have created, and so on.
+    /// Includes keys that the revoked key has created indirectly.
     created: Vec<MadeKey>,
 }
 

@@ -1,5 +1,5 @@
 //! `selkie man DIR`: writes a man page for each command that is not hidden. Only the page of `selkie` lists the
-//! settings: on the other pages, a command's own options would be hard to find among them.
+//! settings.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,6 @@ fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
     Ok(pages)
 }
 
-/// `parent` is the full name of the parent command, such as `selkie key`.
 fn collect(command: Command, parent: Option<&str>, pages: &mut Vec<(String, Vec<u8>)>) -> io::Result<()> {
     let spelling =
         parent.map_or_else(|| command.get_name().to_owned(), |above| format!("{above} {}", command.get_name()));

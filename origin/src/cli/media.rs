@@ -1,5 +1,4 @@
-//! `selkie media`: uploads, fetches, lists, signs and removes media files, and sweeps or claims the media store. The
-//! commands access the store and MariaDB directly, so the origin need not run.
+//! `selkie media`: commands for media files. They access the store and MariaDB directly, so the origin need not run.
 
 mod claim;
 mod get;

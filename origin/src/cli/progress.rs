@@ -10,11 +10,9 @@ const SHOWN_FROM_BYTES: u64 = 4 * 1024 * 1024;
 const WITH_SIZE: &str = "{msg:30!} {bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";
 const WITHOUT_SIZE: &str = "{msg:30!} {spinner} {binary_bytes} {binary_bytes_per_sec}";
 
-/// Removed from the terminal on drop.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Hidden if standard error is no terminal.
     pub(super) fn new(name: &str, size: Option<u64>) -> Self {
         let is_large = size.is_none_or(|size| size >= SHOWN_FROM_BYTES);
         if !is_large || !io::stderr().is_terminal() {

@@ -208,7 +208,6 @@ impl ListArgs {
 struct Allowed {
     action: &'static str,
     allowed: bool,
-    /// Empty if the action is not allowed, and for deletes.
     fields: Vec<String>,
     set: Vec<String>,
     /// `None` for all records, and if the action is not allowed.

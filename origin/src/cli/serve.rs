@@ -53,7 +53,6 @@ async fn run(
     Ok(serve::run(config, system, health, listener, tls, stop).await?)
 }
 
-/// `setting` is named in errors.
 pub(super) async fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, CliError> {
     TcpListener::bind(address).await.map_err(|source| CliError::Listen { address, setting, source })
 }

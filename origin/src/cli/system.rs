@@ -1,5 +1,4 @@
-//! Code that many commands share: the opened system, parsers of names, times as text, lines on standard error, and
-//! confirmations.
+//! Code that many commands share: the opened system, parsers of names, times as text, and confirmations.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
@@ -87,7 +86,6 @@ pub(super) fn database(text: &str) -> Result<DatabaseName, String> {
     DatabaseName::parse(text).map_err(|problem| problem.message().to_owned())
 }
 
-/// `seconds` since 1970.
 pub(super) fn time_or_dash(seconds: Option<u64>) -> String {
     seconds.map_or_else(|| "-".to_owned(), time)
 }
@@ -109,7 +107,6 @@ impl Consent {
     }
 }
 
-/// The user must type `word`.
 pub(super) fn confirm(consent: Consent, warning: &str, word: &str) -> Result<(), CliError> {
     if consent == Consent::Given {
         return Ok(());

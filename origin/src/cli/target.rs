@@ -1,5 +1,4 @@
-//! The API that `selkie import`, `selkie export` and `selkie types` call: the API at a URL, with a key, or an origin
-//! within this process, which stops with the command.
+//! The API that import, export and types call: at a URL, with a key, or an origin within this process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -23,11 +22,11 @@ const KEY_VARIABLE: &str = "SELKIE_KEY";
 
 const KEY_NAME: &str = "selkie import, export or types";
 
-/// In case the command ends without having revoked the key for the origin within this process.
+/// Expires the key if the command ends without having revoked it.
 const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-/// For another origin or an edge: longer than a statement may run by default (`query_timeout`).
+/// Longer than a statement may run by default (`query_timeout`).
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Args)]
@@ -46,12 +45,11 @@ pub(super) struct TargetArgs {
 
 pub(super) struct Target {
     pub(super) api: Api,
-    /// The same in each run of a command: [`Api::identity`] or, for the origin within this process, the project.
+    /// The same in each run: [`Api::identity`] or, for the origin within this process, the project.
     pub(super) identity: String,
 }
 
 impl TargetArgs {
-    /// Without `--url`, runs an origin in this process until `work` ends.
     pub(super) async fn run<T, W: Future<Output = Result<T, CliError>>>(
         &self,
         context: &Context,

@@ -9,7 +9,7 @@ use super::value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessConfig {
     Open,
-    /// Only the edge and peers in trusted networks. Any peer may request `/healthz`.
+    /// Admits the edge and peers in trusted networks. Any peer may request `/healthz`.
     Restricted,
 }
 
@@ -27,7 +27,6 @@ pub(super) fn require_edge(text: &str) -> Result<AccessConfig, String> {
     value::switch(text, AccessConfig::Restricted, AccessConfig::Open)
 }
 
-/// Networks or single addresses, separated by commas.
 pub(crate) fn networks(text: &str) -> Result<Vec<IpNet>, String> {
     let network = |entry: &str| {
         let single = entry.parse::<IpAddr>().map(IpNet::from);

@@ -1,10 +1,5 @@
-//! MariaDB accounts that the operator has created for projects, for an admin account that may not create users:
-//!
-//! ```toml
-//! [accounts.default]
-//! rw = { user = "app", password = "…" }
-//! ro = { user = "app_read", password = "…" }
-//! ```
+//! MariaDB accounts that the operator has created for projects, for an admin account that may not create users: tables
+//! such as `[accounts.default]`, each with `rw` and `ro`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +12,6 @@ use super::ConfigError;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// Without the host.
     pub user: String,
     pub password: SecretString,
 }
@@ -25,9 +19,8 @@ pub struct Account {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectAccounts {
-    /// For full keys and roles that may write to a table.
+    /// Runs requests with a full key or a role that may write to a table.
     pub rw: Account,
-    /// For read keys and roles that may not write to tables.
     pub ro: Account,
 }
 
@@ -35,7 +28,6 @@ pub struct ProjectAccounts {
 pub struct AccountsFile(pub BTreeMap<String, ProjectAccounts>);
 
 impl AccountsFile {
-    /// Removes the table `accounts` from the configuration file's content.
     pub(super) fn take(table: &mut toml::Table, path: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(value) = table.remove("accounts") else {
             return Ok(Self::default());

@@ -1,18 +1,16 @@
 //! The base of file URLs in responses (setting `public_url`).
 
-/// Without a path or a slash at the end.
+/// Has no path and no slash at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Box<str>);
 
 impl BaseUrl {
-    /// A slash at the end is allowed.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.strip_suffix('/').unwrap_or(text);
         let (scheme, host) = text.split_once("://")?;
         Self::from_parts(scheme, host)
     }
 
-    /// Of a request.
     pub fn from_parts(scheme: &str, host: &str) -> Option<Self> {
         let known = matches!(scheme, "http" | "https");
         (known && is_host(host)).then(|| Self(format!("{scheme}://{host}").into()))

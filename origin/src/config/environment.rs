@@ -1,5 +1,5 @@
-//! Checks variables named `SELKIE_…` that are no settings. A misspelt setting is an error, as in the file. Any other
-//! variable is only reported, since it may belong to another program.
+//! Checks variables named `SELKIE_…` that are no settings. A misspelt setting is an error; any other variable is only
+//! reported, since it may belong to another program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,7 +24,7 @@ const KNOWN: [&str; 11] = [
     "BLESS",
 ];
 
-/// For tests, and for variables that Kubernetes sets for a service named `selkie`.
+/// Variables of tests, and variables that Kubernetes sets for a service named `selkie`.
 const KNOWN_BEGINNINGS: [&str; 5] = ["TEST_", "DIFFERENTIAL_", "FUZZ_", "SERVICE_", "PORT_"];
 
 /// Jaro-Winkler similarity: at most one letter in five differs.
@@ -75,7 +75,6 @@ pub(super) fn unknown(environment: &BTreeMap<String, String>) -> Result<Vec<Unkn
     Ok(unknown)
 }
 
-/// In lower case and without their prefix.
 fn names() -> Vec<String> {
     let variables = |setting: &Setting| [Some(setting.variable()), setting.file_variable()];
     let all = SETTINGS.iter().flat_map(variables).flatten();

@@ -18,13 +18,10 @@ const DEFAULT_FILE: &str = "selkie.toml";
 
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// By setting name, such as `pool_size`.
     pub flags: BTreeMap<&'static str, String>,
-    /// At least those that start with `SELKIE_` or `OTEL_`.
     pub environment: BTreeMap<String, String>,
-    /// Given by `--config`. If `None`, `SELKIE_CONFIG` names the file, or `selkie.toml` is read if it exists.
+    /// If `None`, `SELKIE_CONFIG` names the file, or `selkie.toml` is read if it exists.
     pub file: Option<PathBuf>,
-    /// Relative paths are based on this directory.
     pub directory: PathBuf,
 }
 
@@ -57,7 +54,6 @@ pub struct Layers {
     pub accounts: AccountsFile,
     pub file: Option<PathBuf>,
     pub directory: PathBuf,
-    /// Variables named `SELKIE_…` that have no effect.
     pub unknown_variables: Vec<UnknownVariable>,
 }
 

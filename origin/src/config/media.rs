@@ -14,7 +14,7 @@ pub(super) fn directory(data_dir: &Path) -> PathBuf {
     data_dir.join("media")
 }
 
-/// The access keys may be missing, since most commands don't use a bucket: opening a bucket checks them.
+/// Missing access keys are no error here, since most commands don't use a bucket: opening a bucket checks them.
 pub(super) fn access(layers: &Layers) -> Result<BucketAddress, ConfigError> {
     Ok(BucketAddress {
         bucket: String::new(),
@@ -29,7 +29,6 @@ pub(super) fn access(layers: &Layers) -> Result<BucketAddress, ConfigError> {
     })
 }
 
-/// The default is a directory in `data_dir`.
 pub(super) fn store(layers: &Layers, data_dir: &Path, s3: &BucketAddress) -> Result<StoreAddress, ConfigError> {
     Ok(match optional(layers, "media_store", StoreName::parse)? {
         None => StoreAddress::Directory(directory(data_dir)),
@@ -46,7 +45,6 @@ fn secret_key(text: &str) -> Result<SecretString, String> {
     graphic(text, "the secret of the access key to the bucket").map(SecretString::from)
 }
 
-/// The text must fit an HTTP header.
 fn graphic(text: &str, expected: &str) -> Result<String, String> {
     let fits = (1..=NAME_MAX_BYTES).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic());
     fits.then(|| text.to_owned()).ok_or_else(|| expected.to_owned())

@@ -5,7 +5,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaTypes(Vec<Pattern>);
 
-/// In lower case. The subtype may be `*`; the type may be `*` only if the subtype is.
+/// In lower case. The type may be `*` only if the subtype is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern {
     kind: Box<str>,
@@ -13,7 +13,6 @@ struct Pattern {
 }
 
 impl MediaTypes {
-    /// The error says what the setting must be.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let patterns: Option<Vec<_>> = text.split(',').map(|item| pattern(item.trim())).collect();
         patterns.map(Self).ok_or_else(|| "a comma list of types such as image/*, video/mp4 or */*".to_owned())

@@ -19,7 +19,7 @@ pub struct OtlpConfig {
 }
 
 impl OtlpConfig {
-    /// The endpoint followed by `/v1/traces`, as OpenTelemetry specifies.
+    /// OpenTelemetry specifies the path `/v1/traces`.
     pub fn traces_url(&self) -> String {
         format!("{}/v1/traces", self.endpoint.as_str().trim_end_matches('/'))
     }
@@ -49,7 +49,7 @@ fn endpoint(text: &str) -> Result<Url, String> {
     url.filter(|url| url.query().is_none() && url.fragment().is_none()).ok_or_else(|| expected.to_owned())
 }
 
-/// `name=value,other=value` with percent-encoded values, the form of `OTEL_EXPORTER_OTLP_HEADERS`.
+/// Parses the form of `OTEL_EXPORTER_OTLP_HEADERS`: `name=value,other=value` with percent-encoded values.
 fn headers(text: &str) -> Result<HashMap<String, String>, String> {
     let header = |item: &str| {
         let (name, value) = item.split_once('=')?;

@@ -1,6 +1,5 @@
-//! Reads the values of secret settings from files whose paths are in variables such as
-//! `SELKIE_SECRET_FILE`: for the credentials of systemd, and the secrets of Docker and Kubernetes.
-//! Knows no setting by name.
+//! Reads the values of secret settings from files named by variables such as `SELKIE_SECRET_FILE`, for the credentials
+//! of systemd and the secrets of Docker and Kubernetes.
 
 use std::fs::File;
 use std::io::{self, Read as _};

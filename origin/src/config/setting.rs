@@ -1,6 +1,5 @@
-//! The table of settings: name, meaning, default. Flags, environment variables, file keys, `--help`, `selkie config`
-//! and the sample file are derived from the table; a test checks that docs/settings.md repeats it. Knows neither where
-//! values come from (`layers`) nor their types (`Config`).
+//! The table of settings. Flags, environment variables, file keys, `--help`, `selkie config` and the sample file are
+//! derived from the table. Knows neither where values come from (`layers`) nor their types (`Config`).
 
 use super::layers::Origin;
 
@@ -13,10 +12,9 @@ pub enum Visibility {
 
 #[derive(Debug)]
 pub struct Setting {
-    /// In the file; the flag's and the variable's names are derived from this name.
+    /// The flag's and the variable's names are derived from this name.
     pub name: &'static str,
     pub value_name: &'static str,
-    /// For `--help`, docs/settings.md and the sample file.
     pub help: &'static str,
     pub default: Option<&'static str>,
     pub visibility: Visibility,
@@ -39,7 +37,6 @@ impl Setting {
         self.visibility == Visibility::Plain
     }
 
-    /// Without leading dashes, such as `pool-size`.
     pub fn flag(&self) -> String {
         self.name.replace('_', "-")
     }
@@ -48,7 +45,7 @@ impl Setting {
         format!("SELKIE_{}", self.name.to_uppercase())
     }
 
-    /// Such as `SELKIE_SECRET_FILE`, for a file that contains the value.
+    /// Such as `SELKIE_SECRET_FILE`.
     pub fn file_variable(&self) -> Option<String> {
         (self.visibility == Visibility::Secret).then(|| format!("{}_FILE", self.variable()))
     }
@@ -62,7 +59,6 @@ impl Setting {
         }
     }
 
-    /// For messages: ``--pool-size, SELKIE_POOL_SIZE, or `pool_size` in the file``.
     pub fn spellings(&self) -> String {
         let (variable, name) = (self.variable(), self.name);
         match self.file_variable() {
@@ -71,7 +67,6 @@ impl Setting {
         }
     }
 
-    /// For messages, such as `--pool-size`, `SELKIE_POOL_SIZE` or `the default`.
     pub fn place(&self, origin: Origin) -> String {
         match origin {
             Origin::Flag => format!("--{}", self.flag()),

@@ -13,13 +13,11 @@ const PREFIX_MAX_BYTES: usize = 512;
 
 #[derive(Debug, Clone)]
 pub enum StoreAddress {
-    /// An absolute path.
     Directory(PathBuf),
     Bucket(Box<BucketAddress>),
 }
 
 impl StoreAddress {
-    /// For the log.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Directory(_) => "directory",
@@ -31,12 +29,11 @@ impl StoreAddress {
 #[derive(Debug, Clone)]
 pub struct BucketAddress {
     pub bucket: String,
-    /// Without `/` at either end; may be empty.
+    /// Has no `/` at either end; may be empty.
     pub prefix: String,
     /// `None` for Amazon's endpoint for `region`.
     pub endpoint: Option<Url>,
     pub region: String,
-    /// Opening the bucket fails without an access key.
     pub access_key: Option<SecretString>,
     pub secret_key: Option<SecretString>,
     pub addressing: Addressing,
@@ -63,7 +60,7 @@ pub enum StoreName {
     /// `s3://bucket/prefix`
     Bucket {
         bucket: String,
-        /// Without `/` at either end; may be empty.
+        /// Has no `/` at either end; may be empty.
         prefix: String,
     },
 }

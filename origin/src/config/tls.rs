@@ -4,10 +4,9 @@ use std::path::PathBuf;
 
 use super::{ConfigError, Layers, find_setting, optional, value};
 
-/// The files are not opened here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, followed by its intermediate certificates.
+    /// The file also has the intermediate certificates.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }

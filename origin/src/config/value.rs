@@ -14,7 +14,7 @@ use super::BaseUrl;
 pub enum LogFormat {
     Json,
     Pretty,
-    /// Readable text if standard error is a terminal, else JSON.
+    /// Readable text on a terminal, else JSON.
     Auto,
 }
 
@@ -48,7 +48,6 @@ pub(super) fn time(text: &str) -> Parsed<Duration> {
     }
 }
 
-/// 1 second to 30 days.
 pub(super) fn lifetime(text: &str) -> Parsed<Duration> {
     let time = humantime::parse_duration(text).ok();
     time.filter(|time| (Duration::from_secs(1)..=LIFETIME_MAX).contains(time))

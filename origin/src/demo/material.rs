@@ -1,5 +1,4 @@
-//! The demo's words and sentences, read from the text files beside this file, and a generator that picks among them.
-//! Knows no tables and no SQL.
+//! The demo's words and sentences, from the text files beside this file, and a generator that picks among them.
 
 use std::iter::once;
 
@@ -80,7 +79,6 @@ impl Topic {
         Scene { subject: dice.pick(&self.subjects), place: dice.pick(&self.places), season: dice.pick(&SEASONS) }
     }
 
-    /// At most 200 characters.
     pub(super) fn title(&self, scene: &Scene, dice: &mut Dice) -> String {
         let pattern = dice.pick(&self.titles);
         scene.fill(pattern, dice)
@@ -116,7 +114,6 @@ impl Dice {
         Self(20_231_120)
     }
 
-    /// 0 if `n` is 0.
     pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // The low bits of the generator have short periods, so the high bits are used.

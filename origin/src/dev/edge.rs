@@ -1,5 +1,5 @@
-//! The edge on this machine: Miniflare, which runs the worker in Cloudflare's runtime workerd. Both are started by a
-//! guard process, which ends them when `selkie dev` ends.
+//! The edge on this machine: Miniflare with Cloudflare's runtime workerd. A guard process ends both when `selkie dev`
+//! ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,7 +15,7 @@ use super::{EdgePlan, environment, probe};
 use crate::config::Config;
 use crate::process::{self, LastSignal};
 
-/// Includes a build of the worker if its sources changed.
+/// Includes a build of the worker.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
 /// The guard kills the edge after half of this time; then the guard is killed.
@@ -26,7 +26,6 @@ const LOG_TAIL_LINES: usize = 12;
 /// Runs the edge like `wrangler dev`, but without its proxy and debugger. The script explains why.
 const RUNNER: &str = "tools/edge-dev.mjs";
 
-/// Exists if and only if wrangler is installed.
 const WRANGLER: &str = "node_modules/wrangler/package.json";
 
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +72,6 @@ pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
 }
 
 impl Edge {
-    /// Doesn't wait for an answer.
     pub(super) async fn start(config: &Config, plan: &EdgePlan) -> Result<Self, EdgeError> {
         let log = config.data_dir.join("edge.log");
         let output = log_file(&log).map_err(EdgeError::Start)?;

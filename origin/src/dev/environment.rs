@@ -1,5 +1,5 @@
-//! The two files that `selkie dev` writes, both of mode 0600: `dev.env` for users and tests (the next start also reads
-//! the keys from it), and `dev.vars` for the worker.
+//! The two files that `selkie dev` writes, both of mode 0600: `dev.env` for users, tests and the next start, and
+//! `dev.vars` for the worker.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +19,6 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// A key that can't be read is `None`.
     pub(super) fn read(data_dir: &Path) -> Self {
         let text = std::fs::read_to_string(path(data_dir)).unwrap_or_default();
         Self { full_key: value(&text, "SELKIE_FULL_KEY"), read_key: value(&text, "SELKIE_READ_KEY") }
@@ -42,7 +41,6 @@ pub(super) fn vars_path(data_dir: &Path) -> PathBuf {
 
 pub(super) struct EdgeKeys<'a> {
     pub(super) jwks: &'a str,
-    /// JSON for the edge's variable `ISSUERS`.
     pub(super) issuers: Option<&'a str>,
 }
 

@@ -17,12 +17,12 @@ use tokio::time::{Instant, sleep};
 use crate::process::{self, LastSignal};
 use crate::signal;
 
-/// After SIGTERM; then SIGKILL follows.
+/// SIGKILL follows SIGTERM after this time.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs `program` in its own process group, and ends every process of the group. `None` if the guard ended the program.
+/// Ends every process of the program's process group. `None` if the guard ended the program.
 pub async fn guard(program: &Path, arguments: &[OsString]) -> io::Result<Option<ExitStatus>> {
     // Makes orphaned descendants children of this process, so that this process can wait for their end.
     set_child_subreaper(Some(getpid()))?;

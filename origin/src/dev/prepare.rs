@@ -21,7 +21,6 @@ pub(super) struct Prepared {
     pub(super) database: DatabaseName,
     pub(super) full_key: String,
     pub(super) read_key: String,
-    /// A JWK set for the edge.
     pub(super) jwks: String,
 }
 

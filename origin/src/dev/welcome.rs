@@ -1,5 +1,4 @@
-//! The text that `selkie dev` prints once all services answer: the addresses of services and pages, keys, and example
-//! calls.
+//! The text that `selkie dev` prints once all services answer.
 
 use serde_json::json;
 

@@ -45,7 +45,7 @@ pub(super) async fn run(
     Ok(respond::json(envelope::success_with(&answer.payload, &trailer)))
 }
 
-/// `at` is the index of the operation that failed; `None` if the batch failed as a whole, for example at the commit.
+/// `at` is `None` if the batch failed as a whole, for example at the commit.
 struct Fault {
     at: Option<usize>,
     failure: Failure,
@@ -93,7 +93,6 @@ struct Answer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cut {
     ByLimit,
-    /// Of the server or of the caller's role.
     ByMaximum,
 }
 
@@ -101,7 +100,6 @@ struct Attempt<'a> {
     app: &'a Arc<App>,
     caller: &'a Caller,
     batch: &'a Batch,
-    /// One entry per operation.
     tables: Vec<Tables>,
     record: &'a RequestRecord,
 }

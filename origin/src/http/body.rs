@@ -50,7 +50,7 @@ impl HttpBody for ReceivedBody {
     }
 }
 
-/// Bytes beyond [`FREE_BYTES`] count against the memory limit of all bodies until the `CountedBody` is dropped.
+/// Releases the memory beyond [`FREE_BYTES`] when dropped.
 #[derive(Default)]
 pub(super) struct CountedBody {
     guard: Option<Guard>,
@@ -63,7 +63,7 @@ impl CountedBody {
         &self.bytes
     }
 
-    /// Doesn't copy. The bytes count against the memory limit only until the `CountedBody` is dropped.
+    /// The bytes count against the memory limit only until the `CountedBody` is dropped.
     pub(super) fn share(&self) -> Bytes {
         self.bytes.clone()
     }
@@ -125,7 +125,6 @@ pub(super) struct BodyReader<'a> {
 }
 
 impl<'a> BodyReader<'a> {
-    /// `pause_max` is the longest wait for a chunk.
     pub(super) fn new(body: &'a mut Body, pause_max: Duration) -> Self {
         Self { body, pace: Pace::new(pause_max) }
     }
@@ -173,7 +172,6 @@ impl Pace {
         Self { pause_max, waited: Duration::ZERO, bytes: 0 }
     }
 
-    /// Checks the rate whenever the waits add up to `pause_max`.
     fn count(&mut self, waited: Duration, bytes: usize) -> Result<(), Problem> {
         self.waited += waited;
         self.bytes += bytes as u64;
@@ -201,7 +199,7 @@ impl Pace {
     }
 }
 
-/// Many clients read the response only after they have sent the body. If the body is longer, the connection is closed.
+/// Many clients read the response only after they have sent the body. The connection of a longer body is closed.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 

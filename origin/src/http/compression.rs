@@ -1,6 +1,5 @@
-//! Compresses API responses in the coding that the client prefers. Media, errors and HEAD responses stay uncompressed.
-//!
-//! Compression is not a layer of the router, because a layer boxes the body of every response, compressed or not.
+//! Compresses API responses, except media and errors. Not a layer of the router, because a layer boxes the body of
+//! every response, compressed or not.
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, ETAG};

@@ -1,5 +1,4 @@
-//! CORS: preflight responses, and the CORS headers of all responses. If any website may call, these headers are the
-//! same for all responses, and are built once.
+//! CORS: preflight responses, and the CORS headers of all responses.
 
 use super::header;
 use axum::body::Body;
@@ -13,7 +12,7 @@ use shared::error::Problem;
 #[derive(Clone, Debug)]
 pub(super) struct CrossOrigin {
     origins: CorsOrigins,
-    /// For requests without `Origin`; for all requests if any website may call.
+    /// Headers for requests without `Origin`, or for all requests if any website may call.
     common: Vec<(HeaderName, HeaderValue)>,
     any: bool,
 }

@@ -14,7 +14,7 @@ use shared::ident::DatabaseName;
 use shared::operation::ApiForm;
 use std::sync::Arc;
 
-/// The number of descriptions that are built or sent at once is limited, because each is held in memory.
+/// The number of concurrent descriptions is limited, because each is held in memory.
 pub(super) async fn run(
     app: &Arc<App>,
     caller: &Caller,

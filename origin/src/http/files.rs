@@ -1,7 +1,5 @@
-//! `GET /media/{project}/{folder…}/{name}`: streams media from the store.
-//!
-//! A request without access to a private file gets the same 404 as one for a missing file, after the same work, so that
-//! timing reveals nothing.
+//! `GET /media/{project}/{folder…}/{name}`: streams media from the store. A request without access to a private file
+//! gets the same 404 as one for a missing file, after the same work, so that timing reveals nothing.
 
 mod access;
 mod answer;
@@ -59,8 +57,7 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
         if let Some(response) = call.attempt(app, record).await? {
             return Ok(response);
         }
-        // The cached row may be outdated because the file was replaced or deleted, so the next attempt reads the row
-        // again.
+        // The file may have been replaced or deleted, so the next attempt reads the row again.
         app.library.doubt(&call.path);
     }
     // Not a 404, which caches and clients take for a deletion: the directory or bucket may just be unavailable.
@@ -78,7 +75,6 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// `None` if the store lacks the object that the file's row refers to.
     async fn attempt(&self, app: &App, record: &RequestRecord) -> Result<Option<Response>, Problem> {
         let found = app.library.find(&self.path).await?;
         let (file, access) = self.admit(app, found, record).await?;
@@ -115,7 +111,6 @@ impl Call<'_> {
         Ok(Some(if is_part { served.part(&part, body) } else { served.whole(body) }))
     }
 
-    /// Checks the credentials even without a file, so that timing does not reveal which private files exist.
     async fn admit(
         &self,
         app: &App,

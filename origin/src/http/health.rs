@@ -27,7 +27,6 @@ struct Ready {
     status: &'static str,
     database: &'static str,
     storage: &'static str,
-    /// `None` if `database_url` has only one host or none serves.
     #[serde(skip_serializing_if = "Option::is_none")]
     database_host: Option<String>,
 }

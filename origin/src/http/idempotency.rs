@@ -21,7 +21,7 @@ use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 
-/// Another request may have locked the receipt of the idempotency key.
+/// Another request may have locked the receipt.
 const CLAIMS_MAX_COUNT: usize = 4;
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
@@ -30,7 +30,6 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 pub(super) struct IdempotentInsert<'a> {
     pub(super) app: &'a App,
     pub(super) caller: &'a Caller,
-    /// Also holds the table of receipts.
     pub(super) database: &'a DatabaseName,
     /// For a caller with a role, the key is hashed with the caller's identity, so that equal keys of different callers
     /// stay apart, and the fingerprint covers the fields in the response.
@@ -122,7 +121,6 @@ impl<'a> IdempotentInsert<'a> {
         }
     }
 
-    /// In the transaction that locked the idempotency key.
     async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
         let operation = self.operation;
         let outcome = self.insert_with_receipt(&mut transaction).await;

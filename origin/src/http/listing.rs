@@ -110,7 +110,6 @@ impl Lister<'_> {
         }
     }
 
-    /// A database that is hidden from the caller's role fails like a missing one.
     async fn check(&self, database: &DatabaseName) -> Result<(), Failure> {
         let role = self.caller.rights().role();
         let is_hidden = database.is_system() || role.is_some_and(|role| !role.role().knows_database(database));

@@ -1,5 +1,5 @@
 //! Handles `/api/v1/keys`, `/api/v1/roles`, `/api/v1/status` and `/api/v1/requests`, by which a caller with full access
-//! manages its own project. Each change is logged with the id of the caller (key, user or link) that made it.
+//! manages its own project. Each change is logged with the id of the caller.
 
 use super::media::payload::text;
 use super::request_log::RequestRecord;
@@ -35,8 +35,7 @@ pub(super) async fn run(
         Management::Status => text(&Status::of(app, project))?.into(),
         Management::ListRequests => text(&app.activity.requests(project.as_str()))?.into(),
         call => {
-            // These calls share the few connections of the administrator account with the look-up of keys, so their
-            // number is limited.
+            // These calls share the few connections of the administrator account with the look-up of keys.
             let slot = tokio::time::timeout(app.pools.wait_timeout(), app.managers.take(project, 1));
             let Ok(_slot) = slot.await else {
                 return Err(Problem::new(ErrorCode::Overloaded, "Too many requests manage keys and roles already."));
@@ -88,7 +87,6 @@ struct WantedKey {
     claims: Option<RoleClaims>,
     #[serde(default)]
     name: String,
-    /// Such as `90d`; `None` if the key never expires.
     expires: Option<String>,
 }
 
@@ -138,7 +136,7 @@ struct Named<'a> {
 #[derive(Serialize)]
 struct RevokedKey<'a> {
     id: Uuid,
-    /// Includes keys that these keys have created, and so on, if they were live.
+    /// Includes keys that the revoked key has created indirectly, if they were live.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     created: Vec<MadeKey<'a>>,
 }
@@ -149,7 +147,6 @@ struct MadeKey<'a> {
     name: &'a str,
     access: Option<Access>,
     role: Option<&'a str>,
-    /// `live`, or `revoked` if the request has revoked the key too.
     state: &'static str,
 }
 
@@ -256,7 +253,6 @@ impl Manager<'_> {
         .await
     }
 
-    /// Fails with `revoked_key` if the link was used before.
     async fn open_session(&self) -> Result<Vec<u8>, Problem> {
         let issued = self.app.keys.issued().open_session(self.caller.key_id(), self.caller.project()).await;
         self.created(&issued.map_err(|error| of_key(&error))?, Some(Access::Full), None, "console").await
@@ -275,8 +271,8 @@ impl Manager<'_> {
         text(&CreatedKey { id: issued.id, key: &issued.token, access, role, name, expires_at, warnings })
     }
 
-    /// Reloads the keys of this origin, so that the change has effect at once. An error of the reload is ignored, since
-    /// the origin also polls for changes.
+    /// Reloads the keys, so that the change has effect at once. A failed reload is ignored, since the origin also
+    /// polls.
     async fn changed(&self, what: &'static str, which: &str) {
         self.log(what, which);
         let _ = self.app.keys.refresh().await;
@@ -324,7 +320,6 @@ fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidBody, message)
 }
 
-/// Errors are written in lower case, for the command line.
 fn sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
@@ -370,7 +365,6 @@ fn no_system(error: &impl std::fmt::Display) -> Problem {
 #[serde(rename_all = "camelCase")]
 struct Status {
     version: &'static str,
-    /// The length of the period that each figure covers.
     period_seconds: u64,
     figures: Vec<Figure>,
     connections: Connections,

@@ -1,7 +1,6 @@
-//! `POST /mcp`: the Model Context Protocol over streamable HTTP, by the crate `rmcp`. No message needs a session, and
-//! each is answered by JSON, so that any origin can answer it. Tool calls and requests for resources become API
-//! requests of the same caller (`api`), which `pipeline` admits, checks and logs. This module must not access tables
-//! or check rights itself; only `tools` looks at the caller's rights, to leave out tools that the caller can't use.
+//! `POST /mcp`: the Model Context Protocol, by the crate `rmcp`. No message needs a session, so that any origin can
+//! answer it. Tool calls become API requests of the same caller (`api`), which `pipeline` admits, checks and logs. This
+//! module must not access tables or check rights itself.
 
 mod api;
 mod arguments;
@@ -30,7 +29,7 @@ use std::sync::Arc;
 /// Some 60,000 tokens, more than most models read at once.
 const ANSWER_MAX_BYTES: usize = 256 * 1024;
 
-/// The answers of a batch are held in memory until its last message is answered.
+/// A batch's answers are held in memory until its last message is answered.
 const BATCH_MAX_COUNT: usize = 16;
 
 const PARSE_ERROR: i32 = -32_700;
@@ -44,7 +43,7 @@ pub(super) async fn run(
     record: &Arc<RequestRecord>,
 ) -> Result<Response, Problem> {
     let agent = Agent::new(app, caller, &parts.headers, record);
-    // Cancels the API requests when this future is dropped, as happens if the client disconnects.
+    // Cancels the API requests when the client disconnects.
     let _stop = agent.stop_on_drop();
     let reply = if !protocol::accepts_both(&parts.headers) {
         let message = "The header Accept must list both application/json and text/event-stream.";

@@ -46,7 +46,6 @@ pub(super) async fn run(
     }
 }
 
-/// All files or none.
 async fn upload(
     app: &Arc<App>,
     caller: &Caller,
@@ -112,7 +111,6 @@ async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Re
     let most = caller.max_rows(app.bounds.read_max_rows).map_or(asked, |most| most.min(asked));
     let mut list = list.clone();
     if most > 0 {
-        // One extra row tells whether there are more files.
         list.span.limit = Some(most + 1);
     }
     let (mut rows, count) = app.library.list(caller.project(), &list, &readable).await?;

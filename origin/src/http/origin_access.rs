@@ -1,5 +1,4 @@
-//! Decides who may call the origin, and whose forwarding headers (such as `X-Forwarded-For`) are used: the edge, which
-//! sends a secret, and the trusted networks of the configuration.
+//! Decides who may call the origin, and whose forwarding headers (such as `X-Forwarded-For`) are used.
 
 use crate::config::AccessConfig;
 use crate::system::edge_secret::EdgeSecret;
@@ -9,7 +8,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::security::EDGE_SECRET_HEADER;
 use std::net::IpAddr;
 
-/// Any peer may request this path, because process supervisors check it.
+/// Process supervisors check this path, so any peer may request it.
 const OPEN_PATH: &str = "/healthz";
 
 const FORWARDING_HEADERS: [HeaderName; 4] = [
@@ -38,8 +37,7 @@ impl OriginAccess {
         let headers = request.headers_mut();
         let is_known = self.is_edge(headers) || self.trusts(peer);
         headers.remove(EDGE_SECRET);
-        // With open access and no trusted networks, all peers are trusted: false headers affect only their own
-        // response.
+        // With open access and no trusted networks, false headers affect only the peer's own response.
         let trusts_headers = is_known || (self.config == AccessConfig::Open && self.networks.is_empty());
         if !trusts_headers {
             for name in FORWARDING_HEADERS {

@@ -20,7 +20,6 @@ use std::borrow::Cow;
 use std::io::Read as _;
 use std::sync::Arc;
 
-/// By path, each file compressed by gzip.
 #[derive(Embed)]
 #[folder = "../pages/build"]
 #[allow_missing = true]
@@ -29,7 +28,6 @@ struct Files;
 /// Decompressed. A test checks the embedded files.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// The pages may load files of this host, the images in their style sheets, and the API with its media.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
                       media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -52,7 +50,6 @@ pub(super) fn console() -> Router<Arc<App>> {
     Router::new().route("/console", get(answer)).route("/console/", get(answer)).route("/console/{*path}", get(answer))
 }
 
-/// `/docs` is `/docs/index.html`.
 pub(super) async fn answer(
     Extension(record): Extension<Arc<RequestRecord>>,
     uri: Uri,

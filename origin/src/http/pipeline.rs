@@ -64,8 +64,7 @@ async fn run(
     let operation = pending.finish(body.bytes())?;
     let extent = if parts.method == Method::HEAD { Extent::Head } else { Extent::Whole };
     let response = match operation {
-        // These futures are boxed, because otherwise the future of every record operation would be
-        // as large as the largest of them.
+        // Boxed: otherwise the future of every record operation would be as large as the largest of these.
         Operation::Sql(call) => Box::pin(sql::run(app, &caller, call, record)).await,
         Operation::Batch(batch) => Box::pin(batch::run(app, &caller, &batch, record)).await,
         Operation::Mcp => Box::pin(mcp::run(app, &caller, parts, &body, record)).await,
@@ -92,8 +91,8 @@ fn head(parts: &Parts) -> RequestHead<'_> {
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
     let mut head = RequestHead::read(parts.method.as_str(), uri.path(), uri.query(), headers);
     if parts.version <= Version::HTTP_10 {
-        // A streamed HTTP/1.0 response has neither a length nor chunks. Its client can notice that
-        // it was truncated only if the format is JSON, so the response is JSON.
+        // A streamed HTTP/1.0 response has neither a length nor chunks: only in JSON can its client notice a
+        // truncation.
         head.accept = None;
     }
     head

@@ -32,7 +32,6 @@ pub(super) use write::{Writer, inserted};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
     Whole,
-    /// For a `HEAD` request.
     Head,
 }
 
@@ -113,13 +112,11 @@ struct Attempt<'a> {
 enum Prepared<'a> {
     One(ReadingOne),
     ByKey(SelectByKey),
-    /// The second statement reads the first row beyond the limit, since the response's head must say whether there is
-    /// one.
+    /// The second statement reads the first row beyond the limit, for the response's head.
     Many(Box<Reading>, Option<Statement>),
     Explain(Statement, Statement),
     InsertOne(InsertOne),
     Insert(Vec<Statement>, InsertAnswer, Option<&'a IdempotentRequest>),
-    /// The second field is the rest of the transaction (entity tag, limits, reading records).
     Change(Vec<Statement>, Option<Box<TransactionSteps>>),
 }
 
@@ -130,8 +127,7 @@ impl<'a> Attempt<'a> {
 
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
         let prepared = self.prepare(tables);
-        // If the operation can't be planned with the caller's `Prefer` header, the preference is ignored (RFC 7240,
-        // section 2).
+        // A preference that can't be planned is ignored (RFC 7240, section 2).
         if prepared.is_err()
             && let Some(operation) = self.operation.without_preference()
         {

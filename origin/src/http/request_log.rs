@@ -1,6 +1,5 @@
-//! Collects the data for a request's log line, metrics, trace, response headers and entry in the project's activity.
-//! The log line contains no value, no key's secret, and no name that a caller chose except the project's; but a client
-//! may choose the ids of the request and of the trace.
+//! Collects the data of a request for the log, metrics, trace, response headers and activity. The log line contains no
+//! value, no key's secret, and no name that a caller chose, except the project's and the ids of request and trace.
 
 use super::respond;
 use super::stream::StreamLimits;
@@ -37,7 +36,6 @@ use uuid::Uuid;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
-/// See `database::position`.
 const POSITION: HeaderName = HeaderName::from_static("x-selkie-position");
 const AFTER: HeaderName = HeaderName::from_static(AFTER_HEADER);
 /// Enough for durations of some minutes.
@@ -50,14 +48,12 @@ pub(super) struct RequestRecord {
     trace: Option<TraceSpan>,
     /// The first API request of an MCP request is not counted against the rate limit, since the MCP request was.
     is_counted: bool,
-    /// For an MCP request: whether its first API request has begun.
     has_begun_counted: AtomicBool,
     has_role: AtomicBool,
     /// Exact durations tell how much a statement read, so only a caller with full access may see them.
     has_full_access: AtomicBool,
     allowance: OnceLock<Allowance>,
     progress: Arc<Progress>,
-    /// Empty without the header `X-Selkie-After`.
     after: OnceLock<Position>,
     started: Instant,
 }
@@ -82,7 +78,6 @@ impl RequestRecord {
         }
     }
 
-    /// For an API request that an MCP request makes: has the same request id.
     pub(super) fn begin_inner(&self, request: &Request) -> Self {
         let is_counted = !self.has_begun_counted.swap(true, Ordering::Relaxed);
         let trace = self.trace.as_ref().map(|trace| trace.child(fresh_span()));
@@ -137,8 +132,8 @@ impl RequestRecord {
         Ok(())
     }
 
-    /// A host of MariaDB must have reached this replication position before it runs the request's statements. Inserts
-    /// that may be coalesced with those of other requests or have an idempotency key ignore the position.
+    /// The replication position that a host must have reached. Coalesced inserts and inserts with an idempotency key
+    /// ignore it.
     pub(super) fn after(&self) -> Option<&Position> {
         self.after.get()
     }
@@ -147,7 +142,6 @@ impl RequestRecord {
         &self.progress
     }
 
-    /// The SQL verb and the table name the next statements in the request's trace.
     pub(super) fn begin_statements(&self, operation: &RecordOperation) {
         let name = match operation {
             RecordOperation::Read(_) | RecordOperation::ReadOne(_) => "SELECT",
@@ -167,8 +161,7 @@ impl RequestRecord {
         (StreamLimits::of_file(&self.app, self.id.clone()), self.app.metrics.stream())
     }
 
-    /// Records the request in the log, metrics, trace and activity: at once if the body's length is known, else when
-    /// the body is dropped, after its last byte or when the client disconnects.
+    /// Records the request at once if the body's length is known, else when the body is dropped.
     pub(super) fn finish(self: Arc<Self>, mut response: Response) -> Response {
         let is_success = response.status().is_success();
         let headers = response.headers_mut();
@@ -203,8 +196,7 @@ impl RequestRecord {
         }
     }
 
-    /// In milliseconds, such as `db;dur=0.31, origin;dur=0.42`; rounded to whole milliseconds unless the caller has
-    /// full access.
+    /// Rounded to whole milliseconds unless the caller has full access. Such as `db;dur=0.31, origin;dur=0.42`.
     fn timing(&self) -> String {
         let is_exact = self.has_full_access.load(Ordering::Relaxed);
         let push_millis = if is_exact { push_millis } else { push_whole_millis };
@@ -302,7 +294,6 @@ fn push_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format(hundredths));
 }
 
-/// Without a valid header `traceparent`, begins a trace if the origin sends traces and the sampling picks the request.
 fn begin_trace(app: &App, request: &Request) -> (Option<TraceSpan>, Arc<Progress>) {
     let caller = request.headers().get(TRACEPARENT).and_then(|caller| caller.to_str().ok());
     let continued = caller.and_then(|caller| TraceSpan::continued(caller, fresh_span()));
@@ -327,7 +318,7 @@ fn progress(app: &App, trace: Option<&TraceSpan>) -> Arc<Progress> {
     }
 }
 
-/// A hash of a counter with random keys: differs between origins too, but must not be used as a secret.
+/// A hash of a counter with random keys: differs between origins, but must not be used as a secret.
 fn fresh() -> [u8; 10] {
     static KEY: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -356,7 +347,6 @@ enum Ending {
     Cut,
 }
 
-/// Records the request as ended when the body is dropped.
 struct LoggedBody {
     body: Body,
     bytes: u64,

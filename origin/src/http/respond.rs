@@ -42,7 +42,6 @@ impl IntoResponse for Failed {
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// Enough for the headers of a read.
 const USUAL_HEADERS: usize = 10;
 
 pub(super) fn json(envelope: Vec<u8>) -> Response {
@@ -64,7 +63,6 @@ pub(super) fn tagged(body: impl Into<Bytes>, content_type: &'static str) -> Resp
     response
 }
 
-/// With the entity tag of the record if the payload is the whole record.
 pub(super) fn written(payload: &[u8], operation: &RecordOperation) -> Response {
     let body = envelope::success(payload);
     let options = operation.write_options();
@@ -151,8 +149,7 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     response
 }
 
-/// Waits for the first chunk, so that an error still sets the status. The response streams within the limits that
-/// `begin` returns, unless all of `chunks` is ready at once.
+/// Waits for the first chunk, so that an error still sets the status. Streams unless all of `chunks` is ready at once.
 pub(super) async fn chunks(
     mut chunks: Chunks,
     format: Format,
@@ -162,8 +159,7 @@ pub(super) async fn chunks(
         Some(first) => first?,
         None => Bytes::new(),
     };
-    // If `first` was the last chunk, the end of the stream is ready at once. A further chunk must still come from
-    // MariaDB.
+    // If `first` was the last chunk, the end of the stream is ready at once.
     let ready = match chunks.next().now_or_never() {
         Some(None) => return Ok(with_type(Body::from(first), format.content_type())),
         // No byte of the response was sent yet, so an error can still set the status.

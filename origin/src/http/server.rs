@@ -23,19 +23,17 @@ use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 use tokio_util::sync::CancellationToken;
 
-/// Request line and headers.
 const HEAD_MAX_BYTES: usize = 128 * 1024;
 const H2_STREAMS_MAX: u32 = 256;
 /// RFC 9113, section 3.4.
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// For a new connection (with TLS, after the handshake) to send enough bytes to tell HTTP/1 from HTTP/2.
+/// A new connection must send enough bytes to tell HTTP/1 from HTTP/2 within this time.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
-/// Before checking for the rest of an HTTP/2 preface that arrived in part.
+/// The pause before checking for the rest of a partial HTTP/2 preface.
 const PREFACE_PAUSE: Duration = Duration::from_millis(20);
-/// After a temporary error, such as no more file descriptors.
+/// The pause after a temporary error, such as no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// After `stop`, waits at most `shutdown_grace` for requests in flight.
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
@@ -139,8 +137,7 @@ enum Protocol {
     Http2,
 }
 
-/// `None` if the connection can't be used. A client that does not use TLS although it must gets an error response in
-/// plain HTTP.
+/// A client that does not use TLS although it must gets an error response in plain HTTP.
 async fn open(
     stream: TcpStream,
     peer: SocketAddr,
@@ -169,8 +166,7 @@ async fn open(
     }
 }
 
-/// `None` if the connection sends too few bytes in time. hyper would wait forever, and thousands of silent connections
-/// would use up the file descriptors.
+/// hyper would wait forever, and thousands of silent connections would use up the file descriptors.
 async fn protocol(stream: &TcpStream) -> Option<Protocol> {
     let protocol = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
         let mut head = [0; H2_PREFACE.len()];
@@ -195,8 +191,7 @@ fn prepare(stream: &TcpStream) {
     }
 }
 
-/// Linux's EBADF, EFAULT, EINVAL, ENOTSOCK or EOPNOTSUPP. All others, such as a lack of file descriptors, concern one
-/// connection or are temporary.
+/// EBADF, EFAULT, EINVAL, ENOTSOCK or EOPNOTSUPP: all others concern one connection or are temporary.
 fn is_fatal(error: &io::Error) -> bool {
     const OF_THE_SOCKET: [i32; 5] = [9, 14, 22, 88, 95];
     error.raw_os_error().is_some_and(|code| OF_THE_SOCKET.contains(&code))

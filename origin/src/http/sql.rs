@@ -63,16 +63,15 @@ pub(super) async fn run(
         respond::chunks(chunks, format, || record.stream(caller)).await
     };
     let answer = match attempt().await {
-        // A deadlock has rolled back the whole transaction, and a single statement that reads or changes rows has no
-        // other effect: its session was reset. CALL and compound statements can commit before the deadlock.
+        // A deadlock has rolled back the whole transaction. CALL and compound statements can commit before the
+        // deadlock.
         Err(Failure::Database(error)) if error.is_deadlock() && effects.results == Results::One => {
             Box::pin(attempt()).await
         }
         answer => answer,
     };
     answer.map_err(|failure| match failure {
-        // A statement of the records API gets this error only for a view whose definer is gone, which `DbError`
-        // handles.
+        // The records API gets this error only for a view whose definer is gone, which `DbError` handles.
         Failure::Database(error) if error.errno() == Some(ACCESS_DENIED) && effects.results == Results::Any => {
             Problem::new(
                 ErrorCode::PermissionDenied,

@@ -12,7 +12,7 @@ use std::error::Error;
 use std::pin::pin;
 use tokio::sync::mpsc;
 
-/// For a slow client, besides the chunk being produced.
+/// Chunks for a slow client, besides the chunk being produced.
 const CHUNKS_WAITING: usize = 1;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,8 +29,7 @@ enum Piece<E: Error + 'static> {
     End,
 }
 
-/// If `chunks` fails or a limit ends the stream, the body gets `cut_mark` and then fails. The guard, which counts the
-/// stream in the metrics, lives as long as the body.
+/// If `chunks` fails or a limit ends the stream, the body gets `cut_mark` and then fails.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -51,7 +50,7 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     Body::from_stream(pieces.fuse())
 }
 
-/// Runs in a task of its own, since the body is not polled while its client does not read.
+/// A task of its own, since the body is not polled while its client does not read.
 async fn forward_chunks<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
     sender: mpsc::Sender<Piece<E>>,
@@ -93,8 +92,7 @@ fn received<E: Error>(
                 None => Cut::Over,
             },
             Receiving::Failing(error) => {
-                // Lets compression and hyper send what they have before the error ends the body. The first pause makes
-                // the encoder flush, and after the second one it passes on what it flushed.
+                // The first pause makes the encoder flush, and after the second one it passes on what it flushed.
                 tokio::task::yield_now().await;
                 tokio::task::yield_now().await;
                 return Some((Err(error), None));

@@ -1,7 +1,5 @@
-//! `/api/v1/media/tus`: resumable uploads (tus 1.0).
-//!
-//! The body is received in a separate task: if the client disconnects, the received bytes stay and publishing
-//! continues.
+//! `/api/v1/media/tus`: resumable uploads (tus 1.0). The body is received in a separate task: if the client
+//! disconnects, the received bytes stay and publishing continues.
 
 mod arrive;
 
@@ -37,7 +35,6 @@ const MEDIA_ID: HeaderName = HeaderName::from_static("selkie-media-id");
 const MEDIA_URL: HeaderName = HeaderName::from_static("selkie-media-url");
 const MEDIA_THUMBNAIL_URL: HeaderName = HeaderName::from_static("selkie-media-thumbnail-url");
 
-/// The tus protocol requires these headers on every response.
 pub(super) fn add_headers(path: &str, response: &mut Response) {
     let status = response.status().as_u16();
     for (name, value) in tus::answer_headers(path, status) {
@@ -162,7 +159,6 @@ async fn terminate(app: &App, caller: &Caller, id: TusId) -> Result<Response, Pr
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-/// A caller with a role may lock only its own uploads.
 async fn lock(app: &App, caller: &Caller, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
     let scope = caller.uploader().map_or(FileScope::All, FileScope::Own);
     app.resumable.lock(caller.project(), scope, id, on_locked).await
@@ -175,7 +171,7 @@ fn check(rights: &UploadRights, file: &TusFile, length: u64) -> Result<(), Probl
     rights.check_size(length)
 }
 
-/// Checked before any bytes are sent. Publishing checks again.
+/// Fails before any bytes are sent. Publishing checks again.
 async fn check_replaced(
     app: &App,
     request: &UploadRequest<'_>,
@@ -193,7 +189,6 @@ async fn check_replaced(
     }
 }
 
-/// For requests that append no bytes.
 async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
     let row = upload.row();
     let file = match upload.file() {
@@ -203,7 +198,6 @@ async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
     Ok(Outcome { row: row.clone(), offset: upload.offset(), file })
 }
 
-/// In a task that continues if the client disconnects.
 async fn arrive(
     app: &Arc<App>,
     caller: &Caller,
@@ -219,7 +213,6 @@ async fn arrive(
             format!("the task of an upload failed: {error}"),
         )
     })?;
-    // `pipeline` drains the rest of a refused body.
     *content = body;
     outcome
 }

@@ -1,8 +1,6 @@
-//! Replaces hyper's empty responses to requests that hyper can't parse by error envelopes. Only for HTTP/1: with
-//! HTTP/2, hyper resets the stream.
-//!
-//! hyper has no hook for these responses, so this module watches the connection's writes: a response that hyper writes
-//! while no request is in flight must be such a response.
+//! Replaces hyper's empty responses to HTTP/1 requests that hyper can't parse by error envelopes. hyper has no hook for
+//! these responses, so this module watches the connection's writes: a response that hyper writes while no request is in
+//! flight must be one of them.
 
 use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
 use super::server::Connection;
@@ -28,18 +26,15 @@ const IN_FLIGHT: u8 = 1;
 /// The whole response is in hyper's buffer, but perhaps not yet written.
 const BUFFERED: u8 = 2;
 
-/// Of the status code.
 const STATUS_AT: std::ops::Range<usize> = "HTTP/1.1 ".len().."HTTP/1.1 400".len();
 
-/// After a refused request, also holds the connection itself.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
     phase: AtomicU8,
     refused: Mutex<Option<Refused>>,
 }
 
-/// Holds the status of hyper's response, which was not sent. [`Refused::unread`] is for a request that was not read at
-/// all.
+/// Holds the status of hyper's response, which was not sent.
 #[derive(Debug)]
 pub(super) struct Refused {
     stream: Connection,
@@ -70,7 +65,7 @@ impl Refused {
         }
     }
 
-    /// Then reads and discards the rest of the request, because a client may read only after it has sent everything.
+    /// Reads and discards the rest of the request, because a client may read only after it has sent everything.
     pub(super) async fn answer(mut self, response: Response) {
         let exchange = async {
             self.stream.write_all(&bytes(response).await).await?;
@@ -81,12 +76,10 @@ impl Refused {
             }
             Ok::<(), io::Error>(())
         };
-        // A timeout or error is ignored, since there is nobody to report it to.
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, exchange).await;
     }
 }
 
-/// HTTP/1 text with `Connection: close`.
 async fn bytes(response: Response) -> Vec<u8> {
     let (mut parts, body) = response.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes);
@@ -106,14 +99,14 @@ async fn bytes(response: Response) -> Vec<u8> {
     bytes
 }
 
-/// Doesn't send the error responses that hyper itself writes: [`Refused`] answers instead, in the form of the API.
+/// Doesn't send the error responses that hyper itself writes: [`Refused`] answers instead.
 #[derive(Debug)]
 pub(super) struct ExchangeStream {
-    /// `None` once the connection was handed over to [`Exchange`].
+    /// `None` once [`Exchange`] has taken the connection.
     stream: Option<Connection>,
     /// `None` for HTTP/2, whose writes are not watched.
     exchange: Option<Arc<Exchange>>,
-    /// The status of hyper's own error response, which this stream discards. `None` if hyper has refused no request.
+    /// The status of hyper's own error response, which this stream discards.
     refused: Option<u16>,
 }
 
@@ -122,7 +115,6 @@ impl ExchangeStream {
         Self { stream: Some(stream), exchange, refused: None }
     }
 
-    /// `bytes` is what hyper is writing.
     fn is_refusal(&mut self, bytes: &[u8]) -> bool {
         if self.refused.is_some() {
             return true;

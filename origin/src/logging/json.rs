@@ -1,5 +1,4 @@
-//! Formats log lines as JSON objects: `timestamp`, `level`, `message`, then the event's fields. Formats the fields in
-//! one pass, because a general serializer would take a tenth of a request's time. Doesn't write the lines to a file.
+//! Formats log lines as JSON objects in one pass, because a general serializer would take a tenth of a request's time.
 
 use std::cell::RefCell;
 use std::fmt::{Debug, Write as _};
@@ -12,7 +11,6 @@ use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Enough for most lines.
 const LINE_BYTES: usize = 512;
 
 thread_local! {
@@ -34,9 +32,8 @@ impl<S: Subscriber> Layer<S> for JsonLines {
 
 struct Line {
     out: Vec<u8>,
-    /// For values that can only be formatted by `Debug` or `Display`.
     text: String,
-    /// The second since 1970 for which `prefix` was made.
+    /// Seconds since 1970, for which `prefix` was made.
     second: Option<u64>,
     /// The same for all lines within one second, such as `{"timestamp":"2026-11-20T08:36:16.`
     prefix: String,

@@ -1,5 +1,5 @@
-//! Validates and measures images, and makes their thumbnails. `open` reads the header, which gives the size and the
-//! memory needed; `Opened::picture` decodes the file, so that damage is found. [`pool`] runs both on its own threads.
+//! Validates and measures images, and makes their thumbnails. `open` reads the header, `Opened::picture` decodes the
+//! file, so that damage is found. [`pool`] runs both on its own threads.
 
 mod avif;
 mod codecs;
@@ -93,11 +93,9 @@ struct Header {
     decode: Decode,
 }
 
-/// A decoder that knows the thumbnail's size can already shrink the image while decoding.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     from: Size,
-    /// Before applying the orientation.
     to: Size,
 }
 
@@ -142,7 +140,6 @@ impl Opened {
         let to = self.size.within(self.edge);
         let raster = match decode(Target { from: self.size, to }) {
             Ok(raster) => raster,
-            // A valid file of a variant that no decoder here supports is accepted without a thumbnail.
             Err(ImageFault::Unsupported) => return Ok(without_thumbnail(self.size)),
             Err(fault) => return Err(fault),
         };
@@ -152,7 +149,6 @@ impl Opened {
 }
 
 impl Size {
-    /// Each side is at least one pixel.
     fn within(self, edge: u32) -> Self {
         let longer = self.width.max(self.height);
         if longer <= edge {

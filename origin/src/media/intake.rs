@@ -1,5 +1,5 @@
-//! Validates uploaded files before they are stored: detects their types, decodes images and makes thumbnails. The
-//! staged files of a refused upload are deleted when they are dropped, except the file of a resumable upload.
+//! Validates uploaded files before they are stored: detects their types, decodes images and makes thumbnails. Staged
+//! files are deleted when they are dropped, except those of resumable uploads.
 
 use super::image::pool::{MediaPool, PoolSize};
 use super::image::{ImageFault, Limits, Picture};
@@ -61,22 +61,20 @@ impl Intake {
         Self { pool, types }
     }
 
-    /// The number of images that wait for a decoder thread, and of those that have one (which may still wait for
-    /// memory).
+    /// Images that wait for a decoder thread, and images that have one (which may still wait for memory).
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         self.pool.load()
     }
 
     /// One invalid file fails the upload.
-    /// not allow a type; an internal error if a staged file can't be read.
     pub async fn examine_all(
         &self,
         project: &ProjectName,
         rights: &UploadRights,
         files: impl IntoIterator<Item = (Claim, Staged)>,
     ) -> Result<Vec<Examined>, Problem> {
-        // The types of all files are checked first, so that no image is decoded if any file has a refused type.
+        // No image is decoded if any file has a refused type.
         let judged: Vec<_> = files
             .into_iter()
             .map(|(claim, staged)| {
@@ -93,8 +91,7 @@ impl Intake {
         let name = claim.name.as_str();
         let label = claim.label.as_ref().map(Label::as_str);
         let verdict = sniff::judge(label, claim.kind, name, head)?;
-        // If only the label says that the file is an image, audio or video, it may contain any bytes, so the
-        // configuration must also allow files of unknown type.
+        // If only the label says that the file is an image, audio or video, it may contain any bytes.
         let is_claimed = verdict.sniffed.is_none()
             && ["image/", "video/", "audio/"].iter().any(|family| verdict.mime.starts_with(family));
         if self.types.allow(&verdict.mime) && (!is_claimed || self.types.allow(UNKNOWN)) {

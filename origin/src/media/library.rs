@@ -1,7 +1,6 @@
 //! Publishes, looks up and deletes media files, as objects in the store and rows in MariaDB. After a crash at any
 //! moment, the objects of each row are complete, and the keys of other objects are in the ledger (see
-//! `database::media`), by which sweeps delete the objects. A publication or deletion that has begun continues when its
-//! client disconnects.
+//! `database::media`), by which sweeps delete the objects.
 
 mod owner;
 mod publication;
@@ -33,7 +32,6 @@ pub(crate) const FILE_CHANGES_MAX_COUNT: u64 = 256;
 
 pub(crate) const FILE_CHANGES_PER_PROJECT_MAX_COUNT: u64 = 128;
 
-/// How long a publication or deletion waits for a slot before it fails with `overloaded`.
 const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug)]
@@ -42,7 +40,6 @@ pub struct Library {
     table: MediaTable,
     lookups: Arc<Lookups>,
     slots: Shares,
-    /// Set after the first successful check of the store's owner mark.
     owner_checked: Arc<OnceCell<()>>,
 }
 
@@ -79,7 +76,6 @@ impl Library {
     pub async fn publish(&self, publication: Publication) -> Result<Vec<MediaRow>, Problem> {
         check_folder(&publication)?;
         self.check_owner().await?;
-        // Fails early, before files are stored. The transaction checks the names again.
         if publication.existing == Existing::Stays {
             let names: Vec<_> = publication.names().cloned().collect();
             let taken = self.table.taken(&publication.project, &publication.folder, &names).await;
@@ -98,7 +94,7 @@ impl Library {
         let rows = parts.store(&self.store, &self.table).await?;
         fault::reach(Point::Published);
         let outcome = self.table.write(&rows).await;
-        // The project's cached rows are also invalidated after an error, since the transaction may have been committed.
+        // The transaction may have been committed in spite of an error.
         if rows.makes_folder_private() {
             self.lookups.forget_project(&rows.project);
         }
@@ -115,7 +111,7 @@ impl Library {
         Ok(written.rows)
     }
 
-    /// If the rows were committed in spite of the error, their objects are not in the ledger any more, and stay.
+    /// Objects of committed rows are not in the ledger any more, and stay.
     async fn delete_unrecorded(&self, project: &ProjectName, keys: &[ObjectKey]) {
         match self.table.mark_for_deletion(project, keys).await {
             Ok(marked) => {
@@ -143,8 +139,7 @@ impl Library {
         Ok(())
     }
 
-    /// May come from the cache of [`Lookups`], so changes by other processes in about the last two seconds may be
-    /// missing.
+    /// Changes by other processes in about the last two seconds may be missing.
     pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
         let look_up = || async {
             let found = self.table.lookup(path).await;
@@ -153,8 +148,7 @@ impl Library {
         self.lookups.find(path, look_up).await
     }
 
-    /// For callers that miss the cached row's object in the store: the file may have been replaced or deleted, perhaps
-    /// by another origin.
+    /// For callers that miss the row's object in the store: the file may have been replaced or deleted.
     pub fn doubt(&self, path: &FilePath) {
         self.lookups.forget(path);
     }
@@ -180,8 +174,7 @@ impl Library {
         found.map_err(|error| error.into_problem())
     }
 
-    /// If the store fails, a later sweep deletes the file's objects. After an error of MariaDB, the file may have been
-    /// deleted.
+    /// If the store fails, a later sweep deletes the file's objects.
     pub async fn delete(
         &self,
         project: &ProjectName,
@@ -208,7 +201,7 @@ impl Library {
         Ok(row)
     }
 
-    /// In a task of its own, so that `work` continues when the client disconnects.
+    /// `work` continues when the client disconnects.
     async fn run_detached<T, F>(&self, project: &ProjectName, work: impl FnOnce(Self) -> F) -> Result<T, Problem>
     where
         T: Send + 'static,

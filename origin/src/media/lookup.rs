@@ -1,6 +1,5 @@
 //! Short-lived cache of media rows by path. A change by another process is visible within [`FOUND_FOR`], or later while
-//! a slow look-up of the path is in progress. A change by this process is visible at once, since [`Lookups::forget`] is
-//! called after each commit; if the outcome of a commit is unknown, it is visible within [`FOUND_FOR`], too.
+//! a slow look-up of the path is in progress; a change by this process at once, if the outcome of its commit is known.
 
 use crate::database::media::MediaRow;
 use quick_cache::sync::Cache;
@@ -14,7 +13,6 @@ use std::time::{Duration, Instant};
 
 pub const FOUND_FOR: Duration = Duration::from_secs(2);
 
-/// Short, since the file may be uploaded at any moment.
 pub const ABSENT_FOR: Duration = Duration::from_millis(500);
 
 /// A look-up takes up to 1 KB.
@@ -25,8 +23,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct Lookups {
     entries: Cache<FilePath, Entry>,
-    /// One number per project, incremented by `forget_project`. Entries that were read under an older number are
-    /// invalid.
+    /// Counts `forget_project` calls. Entries that were read under an older number are invalid.
     generations: RwLock<HashMap<ProjectName, u64>>,
 }
 
@@ -34,7 +31,6 @@ pub struct Lookups {
 struct Entry {
     file: Option<Arc<MediaRow>>,
     read_at: Instant,
-    /// The project's number in `Lookups::generations` before the look-up began.
     generation: u64,
 }
 
@@ -61,8 +57,7 @@ impl fmt::Debug for Lookups {
 }
 
 impl Lookups {
-    /// Concurrent misses for one path share one call of `look_up`, unless that fails or the cache is invalidated
-    /// meanwhile. Errors are not cached.
+    /// Concurrent misses for one path share one call of `look_up`. Errors are not cached.
     pub async fn find<F>(&self, path: &FilePath, look_up: impl FnOnce() -> F) -> Result<Option<Arc<MediaRow>>, Problem>
     where
         F: Future<Output = Result<Option<MediaRow>, Problem>>,
@@ -72,14 +67,12 @@ impl Lookups {
             loop {
                 self.entries.remove_if(path, |entry| !entry.is_fresh(generation));
                 match self.entries.get_value_or_guard_async(path).await {
-                    // This cached look-up began before the last `forget_project`, so its result may be out of date.
                     Ok(entry) if entry.generation < generation => {}
                     Ok(entry) => return Ok(entry.file),
                     Err(guard) => {
                         let read_at = Instant::now();
                         let file = look_up().await?.map(Arc::new);
-                        // The guard inserts nothing if `forget` has removed the path meanwhile, since `file` may be out
-                        // of date then.
+                        // The guard inserts nothing if `forget` has removed the path meanwhile.
                         let _ = guard.insert(Entry { file: file.clone(), read_at, generation });
                         return Ok(file);
                     }

@@ -20,7 +20,6 @@ pub struct UploadRights {
 #[derive(Clone, Debug)]
 struct BoundRule {
     folder: Option<FolderPath>,
-    /// Media types such as `image/*` or `application/pdf`; empty for all.
     types: Vec<Box<str>>,
     max_bytes: Option<u64>,
 }
@@ -58,8 +57,7 @@ impl UploadRights {
         self.rule.as_ref().and_then(|rule| rule.max_bytes)
     }
 
-    /// If `named` is the root (as in a request without a folder), this is the folder of the caller's role, if the role
-    /// has one.
+    /// The root stands for the folder of the caller's role, if the role has one.
     pub fn folder(&self, named: FolderPath) -> Result<FolderPath, Problem> {
         let Some(only) = self.rule.as_ref().and_then(|rule| rule.folder.as_ref()) else {
             return Ok(named);
@@ -74,7 +72,6 @@ impl UploadRights {
         Err(role_forbids(&format!("upload files to the folder {}", shown(named.as_str()))).with_hint(hint))
     }
 
-    /// Only a full key may make a folder private.
     pub fn check_visibility(&self, visibility: Visibility) -> Result<(), Problem> {
         match (&self.rule, visibility) {
             (Some(_), Visibility::PrivateFolder) => Err(role_forbids("make a folder private")

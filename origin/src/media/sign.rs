@@ -1,6 +1,5 @@
-//! Signed URLs. Until a signed URL expires, anybody who has it can read one private file and the file's thumbnail. A
-//! signed URL can't be revoked. The signature covers the file's id and path, not its content: it stays valid when the
-//! file is replaced, and is invalid for a later file at the path.
+//! Signed URLs, which can't be revoked. The signature covers the file's id and path, not its content: it stays valid
+//! when the file is replaced, and is invalid for a later file at the path.
 
 use crate::secret::InstallationSecret;
 use base64::Engine as _;
@@ -32,7 +31,6 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// `expires=…&signature=…`, without a leading `?` or `&`.
     #[must_use]
     pub fn query(&self) -> String {
         format!("expires={}&signature={}", self.expires_at, self.text)

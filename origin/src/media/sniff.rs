@@ -1,5 +1,5 @@
-//! Detects a file's media type from its first bytes: common images, audio, video, documents and markup by the checks
-//! here, other types by the crate `infer`. [`label`] compares the result with the type that the client declares.
+//! Detects a file's media type from its first bytes, with the crate `infer` for uncommon types. [`label`] compares the
+//! result with the type that the client declares.
 
 mod containers;
 mod families;
@@ -26,7 +26,6 @@ pub enum ImageFormat {
     Bmp,
     Tiff,
     Ico,
-    /// Only the size is read, so there is no thumbnail.
     Avif,
 }
 
@@ -67,7 +66,6 @@ impl Sniffed {
     }
 }
 
-/// Signatures at offset 0 that need no further checks.
 const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xFF\xD8\xFF", Sniffed::picture(ImageFormat::Jpeg)),
     (b"\x89PNG\r\n\x1A\n", Sniffed::picture(ImageFormat::Png)),
@@ -114,7 +112,7 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
         .or_else(|| foreign(head))
 }
 
-/// The signatures are short, so further header fields are checked too.
+/// Short signatures need checks of further header fields.
 fn short_signature(head: &[u8]) -> Option<Sniffed> {
     if is_bitmap(head) {
         return Some(Sniffed::picture(ImageFormat::Bmp));
@@ -148,7 +146,7 @@ fn is_transport_stream(head: &[u8]) -> bool {
     head.len() > 2 * PACKET && head.iter().step_by(PACKET).all(|byte| *byte == 0x47)
 }
 
-/// `second` and `third` are bytes 2 and 3 of a frame header. Headers with a free bit rate are not detected.
+/// Headers with a free bit rate are not detected.
 fn is_mpeg_audio(second: u8, third: u8) -> bool {
     let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
     let (bitrate, sampling) = (third >> 4, third >> 2 & 3);

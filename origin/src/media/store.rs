@@ -1,5 +1,5 @@
-//! The object store: stages files while they are uploaded, and stores objects under generated keys, in a directory or a
-//! bucket. Independent of what the objects contain and who may read them.
+//! The object store: stages files, and stores objects under generated keys, in a directory or a bucket. Independent of
+//! what the objects contain and who may read them.
 
 mod bucket;
 mod directory;
@@ -41,12 +41,10 @@ pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// After an error, the rest of the bytes is missing.
 pub type ObjectBytes = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
-/// The files in the store's folder `objects`, in no particular order.
 pub type Listing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> + Send>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// `None` if the file's path is not that of an object.
     pub key: Option<ObjectKey>,
     /// Within the store; may be shown to operators but not to clients.
     pub path: String,
@@ -78,8 +76,7 @@ enum Backend {
 }
 
 impl Store {
-    /// In a directory store, files are staged inside the directory, so that publishing is a rename or a hard link.
-    /// Sends no request to a bucket; see [`check`](Self::check).
+    /// A directory store stages files inside the directory, so that publishing is a rename or a hard link.
     pub fn open(address: &StoreAddress, media_dir: &Path) -> Result<Self, StoreError> {
         let (backend, staging) = match address {
             StoreAddress::Directory(root) => {
@@ -100,7 +97,6 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Checks that a file can be staged and that a bucket can be listed.
     pub async fn check(&self) -> Result<(), StoreError> {
         let check = async {
             let mut probe = self.inner.staging.new_file();
@@ -121,16 +117,15 @@ impl Store {
         Staging::new(self.inner.staging.new_file())
     }
 
-    /// Dropping the returned value does not delete the file: [`discard`](Self::discard) and
-    /// [`sweep_kept`](Self::sweep_kept) do.
+    /// Dropping the result does not delete the file: [`discard`](Self::discard) and [`sweep_kept`](Self::sweep_kept)
+    /// do.
     pub async fn stage_named(&self, id: Uuid) -> Result<Staging, StoreError> {
         let path = self.kept(id);
         let file = spawn_blocking(move || StagedFile::create_kept(path)).await??;
         Ok(Staging::new(file))
     }
 
-    /// Truncates the file at `offset`, and fails if the file is shorter. The caller must hold the file's
-    /// [lock](Self::hold).
+    /// Truncates the file at `offset`. The caller must hold the file's [lock](Self::hold).
     pub async fn resume(&self, id: Uuid, offset: u64) -> Result<Staging, StoreError> {
         let path = self.kept(id);
         let file = spawn_blocking(move || StagedFile::resume(path, offset))
@@ -151,8 +146,8 @@ impl Store {
         Ok(spawn_blocking(move || remove_file(&path)).await??)
     }
 
-    /// Atomic: readers see nothing or the whole object. The work continues if the caller is cancelled. The object may
-    /// be stored despite an error, if the directory could not be synced or the service's response was lost.
+    /// Atomic. Continues if the caller is cancelled. The object may be stored despite an error, if the service's
+    /// response was lost.
     pub async fn publish(&self, staged: Staged, key: ObjectKey) -> Result<(), StoreError> {
         let Some(mut file) = staged.into_file() else {
             return Err(StoreError::other("a staged file was published twice"));
@@ -182,8 +177,7 @@ impl Store {
         }
     }
 
-    /// The stream is empty if `range` is empty or begins at or after the object's end. Waits until the first chunk was
-    /// read, or the service's response has begun.
+    /// Waits until the first chunk was read, or the service's response has begun.
     pub async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => directory.read(key, range).await,
@@ -191,7 +185,6 @@ impl Store {
         }
     }
 
-    /// After an error, other objects may have been deleted.
     pub async fn delete(&self, keys: &[ObjectKey]) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -212,8 +205,7 @@ impl Store {
         }
     }
 
-    /// Includes files that are not named like an object. In a directory store, files more than one folder deep are not
-    /// listed.
+    /// Includes files that are not named like an object.
     #[must_use]
     pub fn list(&self) -> Listing {
         match &self.inner.backend {
@@ -222,7 +214,7 @@ impl Store {
         }
     }
 
-    /// Of processes that have ended. Files of resumable uploads stay.
+    /// Files of resumable uploads stay.
     pub async fn sweep_staging(&self, effect: Effect) -> Result<usize, StoreError> {
         let inner = Arc::clone(&self.inner);
         Ok(spawn_blocking(move || inner.staging.sweep(effect)).await??)
@@ -245,7 +237,6 @@ fn sweep(folder: &Path, older_than: Duration) -> io::Result<usize> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let about = match entry.metadata() {
-            // The entry was published or deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             about => about?,
         };

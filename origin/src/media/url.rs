@@ -23,19 +23,16 @@ pub struct Links {
 }
 
 impl Links {
-    /// Absolute URLs below `base`, or only paths without a `base`.
     #[must_use]
     pub fn new(base: Option<BaseUrl>) -> Self {
         Self { base }
     }
 
-    /// `sha256` is the hash of the file's content.
     #[must_use]
     pub fn file(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?v={}", self.bare(place), version(sha256))
     }
 
-    /// `sha256` is the hash of the thumbnail's content.
     #[must_use]
     pub fn thumbnail(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?thumbnail=true&v={}", self.bare(place), version(sha256))
@@ -58,7 +55,6 @@ pub fn signed(url: &str, signature: &Signature) -> String {
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     pub project: &'a str,
-    /// Below the project; empty for the root folder.
     pub folder: &'a str,
     pub name: &'a str,
 }

@@ -1,5 +1,4 @@
-//! Metrics of the process, under the standard names of Prometheus. They are read at each scrape, most of them from
-//! `/proc`.
+//! Metrics of the process, under the standard names of Prometheus, most of them from `/proc`.
 
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -8,7 +7,6 @@ use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 
-/// Leaves out metrics that can't be read, as on a system without `/proc`.
 pub(super) fn register(registry: &mut Registry) {
     if let Some(most) = getrlimit(Resource::Nofile).current {
         registry.register("process_max_fds", "Maximum open file descriptors", ConstGauge::new(most));
@@ -37,14 +35,14 @@ struct Stat {
     user_ticks: u64,
     system_ticks: u64,
     threads: u64,
-    /// Clock ticks from the start of the machine.
+    /// Counted in clock ticks from the start of the machine.
     started_ticks: u64,
     resident_pages: u64,
 }
 
 impl Stat {
     fn parse(text: &str) -> Option<Self> {
-        // The second field is the name of the program in brackets. The name may contain spaces and brackets.
+        // The second field, the program's name in brackets, may contain spaces and brackets.
         let (_, rest) = text.rsplit_once(')')?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         // `number` counts from 1, as the manual does. The first field after the name is number 3.

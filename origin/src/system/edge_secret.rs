@@ -11,7 +11,6 @@ use crate::secret::InstallationSecret;
 
 const LABEL: &str = "edge:secret";
 
-/// `Debug` doesn't print the secret.
 #[derive(Clone)]
 pub struct EdgeSecret(SecretString);
 

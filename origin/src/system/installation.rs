@@ -1,6 +1,6 @@
-//! An opened installation: its secret and its MariaDB, which is started if it is private (run by Selkie itself) and not
-//! running. Only `serve`, `dev`, `init` and `restore` create a missing secret or private MariaDB: another command with
-//! wrong settings must not create a second installation and print keys that no origin accepts.
+//! An opened installation: its secret and its MariaDB. Only `serve`, `dev`, `init` and `restore` create a missing
+//! secret or private MariaDB: another command with wrong settings must not create a second installation and print keys
+//! that no origin accepts.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,20 +17,15 @@ use crate::secret::{InstallationSecret, SecretError};
 /// Call [`Installation::close`] in the end, so that a private MariaDB stops cleanly.
 #[derive(Debug)]
 pub struct Installation {
-    /// Selkie derives its other secrets from this one.
     pub secret: Arc<InstallationSecret>,
     pub database: DatabaseAddress,
     embedded: Option<Embedded>,
 }
 
-/// Decides whether a missing secret or private MariaDB is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// `selkie serve` or `selkie dev`: creates a missing secret and private MariaDB.
     Serve,
-    /// `selkie init` or `selkie restore`: creates a missing secret and private MariaDB.
     Init,
-    /// Any other command: a missing secret or private MariaDB is an error.
     Command,
 }
 
@@ -58,7 +53,6 @@ pub enum InstallationError {
         path.display()
     )]
     NoSecret { path: PathBuf },
-    /// No new secret may be created for an installation that exists.
     #[error(
         "{database} holds an installation already, but its secret was not found: SELKIE_SECRET is not \
          set, and there is no file {}",
@@ -132,7 +126,6 @@ impl Installation {
         Ok(Self { secret, database: embedded.address().clone(), embedded: Some(embedded) })
     }
 
-    /// `None` if this process runs no private MariaDB.
     pub fn database_health(&self) -> Option<watch::Receiver<Health>> {
         self.embedded.as_ref().and_then(Embedded::health)
     }
@@ -161,7 +154,6 @@ async fn new_secret(config: &Config, purpose: Purpose) -> Result<InstallationSec
     Ok(InstallationSecret::load_or_create(config.secret.as_ref(), &config.data_dir)?)
 }
 
-/// `None` also if the admin account may not see an installation.
 async fn existing(config: &Config) -> Result<Option<String>, InstallationError> {
     let Some(address) = &config.database_url else {
         let data_dir = config.data_dir.display();

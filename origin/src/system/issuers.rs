@@ -86,8 +86,7 @@ impl Issuers {
         Self { admin, projects }
     }
 
-    /// Replaces the project's issuer with the same URL. Returns the keys of the given JWK set that can't verify tokens;
-    /// a JWK set under a URL is not fetched.
+    /// Returns the keys of the given JWK set that can't verify tokens; a JWK set under a URL is not fetched.
     pub async fn set(&self, new: IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
         let unusable = check(&new)?;
         self.projects.require(&new.project).await?;
@@ -130,7 +129,7 @@ impl Issuers {
     }
 }
 
-/// For the edge's variable `ISSUERS`. Also returns the issuers that must be left out, with the reason.
+/// For the edge's variable `ISSUERS`. The second result has the issuers that must be left out.
 pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRow, KeysFault)>), IssuerError> {
     let (mut issuers, mut left_out) = (Vec::new(), Vec::new());
     for row in rows {
@@ -152,7 +151,6 @@ async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
     if keys.is_empty() { Err(KeysFault::NoKey) } else { Ok(keys) }
 }
 
-/// The number of keys that can verify tokens.
 pub async fn try_url(url: &str) -> Result<usize, FetchFault> {
     Ok(fetch_from(url).await?.0.len())
 }
@@ -162,7 +160,6 @@ async fn fetch_from(url: &str) -> Result<(VerificationKeys, Vec<UnusableKey>), F
     fetch(&url).await
 }
 
-/// Does no I/O. An error if no key of a given JWK set can verify tokens, or if one is private or symmetric.
 fn check(new: &IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
     parse_url(&new.issuer).map_err(|fault| IssuerError::Url("the issuer's URL", fault))?;
     if new.issuer.len() > ISSUER_MAX_BYTES || !new.issuer.bytes().all(|byte| byte.is_ascii_graphic()) {

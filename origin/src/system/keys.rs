@@ -1,6 +1,5 @@
-//! Issues, lists and revokes keys, and rotates the signing key. [`registry`] authenticates requests; it uses [`tokens`]
-//! for the tokens of other issuers. Neither tokens nor private keys are stored: the seed of a signing key is derived
-//! from the installation's secret and the signing key's id.
+//! Issues, lists and revokes keys, and rotates the signing key. [`registry`] authenticates requests. Neither tokens nor
+//! private keys are stored: the seed of a signing key is derived from the installation's secret.
 
 mod caller;
 mod error;
@@ -33,7 +32,6 @@ const NAME_MAX_CHARS: usize = 100;
 /// A longer lifetime is probably a mistake in the unit.
 const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// For the use of a link to the console.
 pub const LINK_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Long enough for a working day. The browser forgets the console's key when its tab is closed.
@@ -48,7 +46,7 @@ const DUPLICATE_KEY: u16 = 1062;
 pub struct IssuedKey {
     pub id: Uuid,
     pub token: String,
-    /// Seconds since 1970; `None` if the key never expires.
+    /// Seconds since 1970.
     pub expires_at: Option<u64>,
     pub missing_claims: Vec<String>,
 }
@@ -64,7 +62,6 @@ impl IssuedKey {
     }
 }
 
-/// See [`NewKey`].
 struct Wanted {
     id: Uuid,
     created_by: Option<Uuid>,
@@ -73,7 +70,7 @@ struct Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     pub retired: Vec<String>,
-    /// Keys that become invalid, because a retired signing key has signed them.
+    /// These keys become invalid, because a retired signing key has signed them.
     pub lost: Vec<KeyRow>,
 }
 
@@ -140,8 +137,7 @@ impl Keys {
         Ok(self.signing_key(&newest.kid).sign(&claims)?)
     }
 
-    /// The key gets the id of the link, so that the unique index of ids refuses a second key for the same link, even on
-    /// another origin.
+    /// The key gets the id of the link, so that the unique index of ids refuses a second key for the same link.
     pub async fn open_session(&self, link: Uuid, project: &ProjectName) -> Result<IssuedKey, KeyError> {
         let wanted = Wanted { id: link, created_by: None };
         match self.issue_as(wanted, project, Grant::Full, SESSION_NAME, Some(SESSION_LIFETIME)).await {
@@ -181,7 +177,7 @@ impl Keys {
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at, missing_claims })
     }
 
-    /// Returns the claims that the role's rules need and the grant lacks.
+    /// Returns the claims that the grant lacks.
     async fn check_role(&self, project: &ProjectName, grant: &RoleGrant) -> Result<Vec<String>, KeyError> {
         let bytes = serde_json::to_string(&grant.claims).map_or(usize::MAX, |text| text.len());
         if bytes > KEY_CLAIMS_MAX_BYTES {
@@ -199,7 +195,6 @@ impl Keys {
         }
     }
 
-    /// Oldest first, including revoked and expired keys, from the one that follows the key `after`.
     pub async fn page(
         &self,
         of: Option<&ProjectName>,
@@ -216,12 +211,12 @@ impl Keys {
         self.page(of, None, u64::MAX).await
     }
 
-    /// Includes live keys that these keys have created, and so on.
+    /// Includes keys that were created indirectly.
     pub async fn made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         Ok(self.admin.keys_made_by(id, now()).await?)
     }
 
-    /// Includes live keys that these keys have created, and so on.
+    /// Includes keys that were created indirectly.
     pub async fn revoke_made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         let mut revoked = Vec::new();
         loop {
@@ -236,7 +231,6 @@ impl Keys {
         }
     }
 
-    /// Of any project.
     pub async fn id_beginning_with(&self, text: &str) -> Result<Uuid, KeyError> {
         match self.admin.key_ids_beginning_with(text).await?.as_slice() {
             [] => Err(KeyError::Unknown(text.to_owned())),
@@ -262,7 +256,6 @@ impl Keys {
         Ok(Rotation { retired, lost })
     }
 
-    /// Retires all signing keys except the new one and the one before it.
     pub async fn rotate(&self) -> Result<Rotation, KeyError> {
         let lock = self.admin.lock().await?;
         let outcome = async {
@@ -293,8 +286,7 @@ impl Keys {
     }
 }
 
-/// `live`, `revoked`, `expired`, or `retired` if `signing` no longer has the key that signed `key`. `now` is in seconds
-/// since 1970.
+/// `now` is in seconds since 1970.
 pub fn state(key: &KeyRow, signing: &KeySet, now: u64) -> &'static str {
     match key {
         _ if key.revoked_at.is_some() => "revoked",

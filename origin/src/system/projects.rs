@@ -1,6 +1,6 @@
 //! Projects: the databases that each project owns, and the two MariaDB accounts of its keys. A project owns the
-//! databases recorded for it, and all databases named `<project>_…`, which its full keys may create by SQL; MariaDB
-//! enforces this by grants. Selkie only checks "ready-made" accounts, which the configuration names.
+//! databases recorded for it, and all databases named `<project>_…`; MariaDB enforces this by grants. Selkie only
+//! checks "ready-made" accounts, which the configuration names.
 
 mod check;
 mod databases;
@@ -37,7 +37,7 @@ const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selk
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Databases named `<project>_…` may belong to somebody else, so the project is not created if some exist.
+    /// Databases named `<project>_…` may belong to somebody else.
     Refuse,
     Take,
 }
@@ -92,7 +92,6 @@ impl Projects {
         AccountSource::new(move |project, access| finding.account(project, access), repair)
     }
 
-    /// An account whose log-in is refused stays as it is.
     pub fn unrepaired_accounts(&self) -> AccountSource {
         let finding = self.clone();
         AccountSource::new(move |project, access| finding.account(project, access), |_| async { Repaired::No }.boxed())
@@ -102,7 +101,6 @@ impl Projects {
         self.ready_made.contains_key(project.as_str())
     }
 
-    /// Holds the installation's lock in MariaDB.
     pub async fn prepare(&self) -> Result<(), ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = self.prepare_locked().await;
@@ -140,7 +138,6 @@ impl Projects {
         self.settle(project, &databases, &self.admin.accounts().await?).await
     }
 
-    /// For a project that a restore is about to record.
     pub async fn settle_for_restore(
         &self,
         project: &ProjectName,
@@ -153,7 +150,6 @@ impl Projects {
         Ok(self.admin.projects().await?)
     }
 
-    /// If the project exists, only corrects its accounts.
     pub async fn create(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
         if RESERVED.contains(&name.as_str()) {
             return Err(ProjectError::Reserved(name.clone()));
@@ -176,7 +172,6 @@ impl Projects {
         Ok(inserted)
     }
 
-    /// `owned` has the recorded databases of all projects.
     async fn refuse_covered(
         &self,
         name: &ProjectName,
@@ -206,7 +201,6 @@ impl Projects {
         Err(ProjectError::UnknownProject { name: project.clone(), nearest: nearest.map(str::to_owned) })
     }
 
-    /// Only checks ready-made accounts.
     async fn settle(
         &self,
         project: &ProjectName,

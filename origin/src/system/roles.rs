@@ -59,7 +59,6 @@ impl Roles {
         Self { admin, projects }
     }
 
-    /// Replaces the role with the same name.
     pub async fn set(
         &self,
         project: &ProjectName,
@@ -82,7 +81,6 @@ impl Roles {
         Ok(self.admin.set_role(project, name, definition, now()).await?)
     }
 
-    /// Without their definitions, from the role that follows `after`.
     pub async fn page(
         &self,
         of: Option<&ProjectName>,
@@ -151,7 +149,6 @@ pub async fn check_table(
     check_rule(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault }.into())
 }
 
-/// The role file names a missing table.
 fn missing(problem: Problem, place: &str) -> RoleError {
     match problem.status() {
         404 => {

@@ -23,7 +23,6 @@ const ATTEMPTS_MAX_COUNT: u32 = 10;
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(15);
 
-/// Written as `database.table`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRef {
     pub database: DatabaseName,
@@ -83,7 +82,6 @@ struct Envelope {
     errors: Vec<Refusal>,
 }
 
-/// As `_schema` describes it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Field {
@@ -140,8 +138,7 @@ impl From<NoAnswer> for TransferError {
 }
 
 impl Api {
-    /// `base` is such as `https://api.example.org`. `read_timeout` is the longest wait for the next bytes of a
-    /// response. Blocks to read the system's certificates.
+    /// `read_timeout` limits the wait for the next bytes of a response. Blocks to read the system's certificates.
     pub fn new(base: &str, key: SecretString, read_timeout: Option<Duration>) -> Result<Self, TransferError> {
         let wrong =
             || TransferError::usage(format!("{} is no URL of an API", shown(base)), "such as https://api.example.org");
@@ -168,8 +165,8 @@ impl Api {
         Ok(Self { client, base, key })
     }
 
-    /// The target of an import, which must stay the same when the import is continued: for a key with a role, the
-    /// server keeps the idempotency keys apart from those of other keys.
+    /// For a key with a role, the server keeps the idempotency keys apart from those of other keys, so an import must
+    /// be continued with the same target.
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose_secret().as_bytes());
         let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -187,7 +184,6 @@ impl Api {
         url
     }
 
-    /// `None` if the table doesn't exist, or the key may not see it.
     pub(super) async fn schema(&self, table: &TableRef) -> Result<Option<Schema>, TransferError> {
         let answer = self.call(Method::GET, self.url(table, "_schema"), &HeaderMap::new(), Bytes::new()).await;
         match answer {
@@ -199,7 +195,7 @@ impl Api {
         }
     }
 
-    /// All or none, and at most once for each idempotency key. The result doesn't count rows that `onConflict` left
+    /// Inserts all rows or none, at most once for each idempotency key. Doesn't count rows that `onConflict` left
     /// unchanged.
     pub(super) async fn insert(&self, table: &TableRef, insert: Insert<'_>) -> Result<u64, NoAnswer> {
         let mut url = self.url(table, "");
@@ -216,7 +212,6 @@ impl Api {
         Ok(ids.iter().filter(|id| id.get() != "null").count() as u64)
     }
 
-    /// The key must be a full key, without a role.
     pub(super) async fn sql(&self, database: &DatabaseName, statement: &str) -> Result<(), TransferError> {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -227,7 +222,6 @@ impl Api {
         Ok(())
     }
 
-    /// `extension` is that of the language's files; without `database`, the types of all databases.
     pub async fn types(&self, extension: &str, database: Option<&DatabaseName>) -> Result<String, TransferError> {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -271,7 +265,7 @@ impl Api {
     }
 
     /// Every request may be repeated: a read, an insert with an idempotency key, and a CREATE TABLE, which fails if the
-    /// table exists (also if the lost response of an earlier attempt was a success).
+    /// table exists.
     async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Bytes) -> Result<Response, NoAnswer> {
         let mut back_off = BACK_OFF_MIN;
         for attempt in 1.. {

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::query::sql::create_table::{ColumnType, VARCHAR_CHARS};
 
-/// The types that fit all values so far. If the set is empty ([`Types::TEXT`]), only text types fit.
+/// Only text types fit an empty set ([`Types::TEXT`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Types(u8);
 
@@ -41,7 +41,6 @@ const SPARE_SCALE: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// The type needs no room for further values.
     Whole,
     Sample,
 }
@@ -57,7 +56,7 @@ pub(super) struct Values {
     fraction: usize,
     chars: usize,
     bytes: usize,
-    /// At most 40 characters of the first value that only a text column can hold.
+    /// The first value that only a text column can hold, cut to 40 characters.
     text: Option<String>,
 }
 
@@ -161,8 +160,7 @@ impl Values {
         }
     }
 
-    /// `None` if no number type fits: for other texts, numbers with leading zeros, too many digits or too large an
-    /// exponent, and `-0`.
+    /// `None` for leading zeros, too many digits, too large an exponent, and `-0`.
     fn number(&mut self, text: &str) -> Option<Types> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -201,7 +199,7 @@ impl Values {
         self.nulls == 0 && self.count > 0 && self.types.has(Types::INTEGER)
     }
 
-    /// With room for larger values if `extent` is [`Extent::Sample`]. A column without values is a text column.
+    /// A sample gets room for larger values. A column without values is a text column.
     pub(super) fn column_type(&self, extent: Extent) -> ColumnType {
         let is_whole = extent == Extent::Whole;
         let (least, most) = self.integers;
@@ -249,7 +247,6 @@ impl Values {
         }
     }
 
-    /// Such as "whole numbers".
     pub(super) fn describe(&self) -> &'static str {
         let types = self.types;
         match () {
@@ -265,8 +262,7 @@ impl Values {
         }
     }
 
-    /// At most 40 characters of a text value that a number, date or time column of `sql_type` (in MariaDB's spelling)
-    /// can't store.
+    /// Returns a value, cut to 40 characters, that a number, date or time column can't store.
     pub(super) fn misfit(&self, sql_type: &str) -> Option<&str> {
         const NUMBERS: [&str; 9] =
             ["int", "tinyint", "smallint", "mediumint", "bigint", "decimal", "float", "double", "year"];
@@ -284,7 +280,7 @@ fn is_date(text: &str) -> bool {
     bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && text.parse::<Date>().is_ok()
 }
 
-/// 0 to 6 fractional digits of a time `[-]HH[H]:MM:SS[.f]` in the range of TIME.
+/// Accepts `[-]HH[H]:MM:SS[.f]` in the range of TIME.
 fn time_fraction(text: &str) -> Option<usize> {
     let text = text.strip_prefix('-').unwrap_or(text);
     let (hours, rest) = text.split_once(':')?;

@@ -10,16 +10,14 @@ use super::column_type::Values;
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,
-    /// Of the rows that were read before the import.
+    /// Covers the rows that were read before the import.
     pub(super) values: Values,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappedColumn {
     pub column: String,
-    /// Name and type; `None` if the column is left out.
     pub field: Option<(String, String)>,
-    /// Such as "whole numbers".
     pub values: &'static str,
 }
 
@@ -29,12 +27,11 @@ impl MappedColumn {
     }
 }
 
-/// For the user to read before rows are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt(pub String);
 
-/// A column goes to the field that `map` gives it, else to the field of its own name. If no name is equal, case,
-/// blanks, hyphens and underscores are ignored. An empty name in `map` leaves the column out.
+/// If no name is equal, case, blanks, hyphens and underscores are ignored. An empty name in `map` leaves the column
+/// out.
 pub(super) fn map_columns(
     columns: &[Column],
     fields: &[Field],
@@ -135,7 +132,6 @@ fn type_of(field: &Field) -> String {
     field.json_type.clone().unwrap_or_else(|| field.sql_type.clone())
 }
 
-/// In lower case without blanks, hyphens and underscores.
 fn folded(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, ' ' | '_' | '-')).flat_map(char::to_lowercase).collect()
 }

@@ -8,7 +8,7 @@ use super::columns::Column;
 use crate::query::sql::create_table::{NewKey, create_table};
 
 /// A column `id` of whole numbers is the primary key, with AUTO_INCREMENT; without a column `id`, the table gets such a
-/// key. With a column `id` of other values, the table has no primary key.
+/// key.
 pub(super) fn statement(
     table: &TableName,
     columns: &[Column],

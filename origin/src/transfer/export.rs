@@ -12,9 +12,8 @@ use super::{Api, TableRef, TransferError};
 pub struct Export {
     pub table: TableRef,
     pub format: Format,
-    /// The API's option `query`.
     pub query: Option<Value>,
-    /// In the order to write them; if empty, all fields but those that MariaDB computes.
+    /// If empty, all fields but those that MariaDB computes.
     pub select: Vec<String>,
     /// `-` before a name sorts in descending order.
     pub order: Vec<String>,
@@ -25,8 +24,7 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Calls `written` with the number of bytes of each part. Fields that MariaDB computes are left out unless `select`
-/// names them: an import can't write them.
+/// Fields that MariaDB computes are left out unless `select` names them: an import can't write them.
 pub async fn export(
     api: &Api,
     export: Export,
@@ -75,7 +73,6 @@ pub async fn export(
 
 /// An empty list means all fields.
 async fn writable(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferError> {
-    // The read that follows reports a missing table.
     let fields = api.schema(table).await?.map(|schema| schema.fields).unwrap_or_default();
     let all = fields.len();
     // `Field::writable` would be wrong here: a view may have no writable field.

@@ -1,7 +1,6 @@
-//! An import: sends the rows batch by batch, in the file's order, since a later row may refer to an earlier one.
-//! Divides a refused batch until the refused rows are found. Without `--on-conflict`, and if no AUTO_INCREMENT field is
-//! left out, the next batch is sent while the current one is being written; if that early insert fails, the batch is
-//! sent again.
+//! An import: sends the rows in batches in the file's order, since a later row may refer to an earlier one. Divides a
+//! refused batch until the refused rows are found. If the order does not matter, the next batch is sent while the
+//! current one is being written.
 
 mod batch;
 mod survey;
@@ -22,10 +21,8 @@ use super::refusals::{Reason, Reject, RejectsFile};
 use super::{Api, Doubt, Form, Input, MappedColumn, TableRef, TransferError, create};
 use crate::fault::{self, Point};
 
-/// Between the reader of the file and the sender.
 const BATCHES_AHEAD: usize = 2;
 
-/// If the table has a row with the same unique key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conflict {
     Update,
@@ -65,9 +62,9 @@ type Attempt = JoinHandle<Result<u64, NoAnswer>>;
 pub struct ImportOptions {
     pub table: TableRef,
     pub input: Input,
-    /// `None`: the name of the file determines the form, or else its first byte that is not white space.
+    /// If `None`, the name of the file determines the form, or else its first byte that is not white space.
     pub form: Option<Form>,
-    /// A column and the field it goes to; an empty field leaves the column out.
+    /// An empty field leaves the column out.
     pub map: Vec<(String, String)>,
     pub on_conflict: Option<Conflict>,
     pub batch_rows: usize,
@@ -75,8 +72,7 @@ pub struct ImportOptions {
     pub journal: PathBuf,
     pub start: Start,
     pub creation: Creation,
-    /// [`Api::identity`] or, for an origin within this process, the project. A continued import must have the same
-    /// target, or the server would not know its idempotency keys.
+    /// A continued import must have the same target, or the server would not know its idempotency keys.
     pub target: String,
 }
 
@@ -88,7 +84,6 @@ pub struct Imported {
     pub refused: u64,
 }
 
-/// With the mapping of columns and the warnings to show to the user before the run.
 pub struct Job {
     api: Api,
     options: ImportOptions,
@@ -172,12 +167,11 @@ impl Job {
         self.create.as_deref()
     }
 
-    /// The rows that [`Job::prepare`] read, and whether these are all rows of the file.
     pub fn rows_seen(&self) -> (u64, bool) {
         (self.survey.rows, self.survey.is_whole)
     }
 
-    /// Calls `progress` with the sums so far at the start and after each batch. Refused rows are no error.
+    /// Refused rows are no error.
     pub async fn run(
         self,
         stop: &CancellationToken,
@@ -266,7 +260,7 @@ impl Sending {
         batch.number >= self.journal.done.batches
     }
 
-    /// `None` if batches must be written in order, or if the batch is empty, already written, or divided.
+    /// `None` if the batch can't be sent early.
     fn attempt(&self, batch: &Batch) -> Option<Attempt> {
         let is_divided = batch.number == self.journal.done.batches && !self.journal.splits.is_empty();
         if self.order == WriteOrder::OfTheFile || !self.is_new(batch) || is_divided || batch.len() == 0 {
@@ -281,13 +275,11 @@ impl Sending {
         }))
     }
 
-    /// [`Split::part`] describes how `part` is written.
     fn key(&self, batch: &Batch, part: &str) -> String {
         format!("{}-{}-{part}", self.journal.run, batch.number)
     }
 
-    /// Of batches that the journal has recorded, only checks the hash of the last one. `begun` is the insert that
-    /// [`Self::attempt`] started.
+    /// `begun` is the insert that [`Self::attempt`] started.
     async fn batch(
         &mut self,
         batch: &Batch,
@@ -319,8 +311,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Returns the number of rows that were inserted or updated, and the batch indexes of the refused rows with the
-    /// reasons.
+    /// Returns the number of rows written, and the batch indexes of the refused rows with the reasons.
     async fn rows(
         &mut self,
         batch: &Batch,
@@ -370,7 +361,7 @@ impl Sending {
         Ok((written, refused))
     }
 
-    /// All rows or none. The inner error is the API's refusal if single rows may be at fault.
+    /// The inner error is the API's refusal if single rows may be at fault.
     async fn part(
         &self,
         batch: &Batch,
@@ -435,7 +426,6 @@ fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
     }
 }
 
-/// `rows` are the batch indexes of the rows that were sent.
 fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
     if let [only] = rows {
         return vec![(*only, refusal.into())];

@@ -22,18 +22,17 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// `None`: standard input.
+    /// `None` is standard input.
     path: Option<PathBuf>,
     read: Arc<AtomicU64>,
 }
 
 impl Input {
-    /// The path `-` is standard input.
     pub fn new(path: PathBuf) -> Self {
         Self { path: (path.as_os_str() != "-").then_some(path), read: Arc::default() }
     }
 
-    /// `posts` for `a/posts.csv.gz`.
+    /// Such as `posts` for `a/posts.csv.gz`.
     pub fn stem(&self) -> Option<String> {
         let name = self.path.as_ref()?.file_name()?.to_str()?;
         let name = name.strip_suffix(".gz").unwrap_or(name);
@@ -41,23 +40,20 @@ impl Input {
         (!stem.is_empty()).then(|| stem.to_owned())
     }
 
-    /// For messages.
     pub fn name(&self) -> String {
         self.path.as_ref().map_or_else(|| "standard input".to_owned(), |path| path.display().to_string())
     }
 
-    /// `None` if the input is no regular file.
     pub fn size(&self) -> Option<u64> {
         let found = std::fs::metadata(self.path.as_ref()?).ok()?;
         found.is_file().then_some(found.len())
     }
 
-    /// Since the last [`Input::open`]; of a gzip file, compressed bytes.
+    /// Of a gzip file, compressed bytes.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// By the extension, ignoring `.gz` and case.
     pub fn form(&self) -> Option<Form> {
         let name = self.path.as_ref()?.file_name()?.to_str()?.to_ascii_lowercase();
         match name.strip_suffix(".gz").unwrap_or(&name).rsplit_once('.')?.1 {

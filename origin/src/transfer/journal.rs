@@ -1,6 +1,6 @@
-//! The journal of an import: a file of JSON lines that records the progress, so that an interrupted import can be
-//! continued with no row lost and none written twice. A batch that may have been written before a crash is sent again
-//! under the same idempotency keys, with the same rows.
+//! The journal of an import: JSON lines that record the progress, so that an interrupted import can be continued with
+//! no row lost and none written twice. A batch that may have been written before a crash is sent again under the same
+//! idempotency keys, with the same rows.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -37,15 +37,14 @@ pub(super) struct Done {
     pub(super) imported: u64,
     pub(super) unchanged: u64,
     pub(super) refused: u64,
-    /// Of the file of refused rows.
     pub(super) rejects_bytes: u64,
     pub(super) line: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Split {
-    /// The whole batch is the empty string. When a part is divided, its refused rows are left out, and `0` is appended
-    /// for the first half of the others, `1` for the second half.
+    /// The whole batch is the empty string; `0` is appended for the first half of a divided part, `1` for the second
+    /// half.
     pub(super) part: String,
     pub(super) refused: Vec<(usize, Reason)>,
 }
@@ -64,7 +63,7 @@ pub(super) struct Journal {
     file: File,
     pub(super) run: Uuid,
     pub(super) done: Done,
-    /// The divided parts of the batch after `done`, by [`Split::part`].
+    /// The parts of the batch after `done`, by [`Split::part`].
     pub(super) splits: HashMap<String, Split>,
 }
 
@@ -156,7 +155,6 @@ impl Journal {
         drop(lines);
         self.file.set_len(whole).map_err(failed)?;
         last.ok_or_else(|| {
-            // The process ended before the first row was sent.
             let message = format!("{} is empty: no row was imported", self.path.display());
             TransferError::failed(message, "delete it, and leave --resume out")
         })

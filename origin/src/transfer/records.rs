@@ -1,6 +1,5 @@
-//! Splits a stream of CSV (RFC 4180) or of lines of JSON into records, in bounded memory. As in the API, an empty cell
-//! without quotes is NULL, so each cell records whether it has quotes, which the crate `csv` doesn't tell. A record
-//! that can't be read is reported, and reading continues at the next line.
+//! Splits a stream of CSV (RFC 4180) or of lines of JSON into records, in bounded memory. An empty cell without quotes
+//! is NULL, so each cell records whether it has quotes, which the crate `csv` doesn't tell.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -21,7 +20,7 @@ const EXCERPT_BYTES: usize = 1_000;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Quotes included.
+/// Includes the quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     range: Range<usize>,
@@ -47,7 +46,6 @@ impl Cell {
     }
 }
 
-/// An error code of the API, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) code: &'static str,
@@ -60,7 +58,6 @@ impl Fault {
     }
 }
 
-/// Without the end of its line.
 #[derive(Debug)]
 pub(super) struct Record<'a> {
     /// The line at which the record begins, from 1.
@@ -78,14 +75,14 @@ pub(super) struct Records<R> {
     is_ended: bool,
     line: u64,
     cells: Vec<Cell>,
-    /// Of the header row; `None` for JSON, and before the header row was read.
+    /// `None` for JSON, and before the header row was read.
     width: Option<usize>,
 }
 
 enum Scan {
-    /// The next record begins after `next` bytes.
     Record {
         length: usize,
+        /// The offset of the next record in the unread bytes.
         next: usize,
     },
     Incomplete,
@@ -98,8 +95,7 @@ impl<R: Read> Records<R> {
         Self { source, form, buffer, begin: 0, is_ended: false, line: 1, cells: Vec::new(), width: None }
     }
 
-    /// Skips empty lines, except in CSV with a single column, where an empty line is a NULL. The header of CSV sets the
-    /// number of cells that all records must have.
+    /// Skips empty lines, except in CSV with a single column, where an empty line is a NULL.
     pub(super) fn next(&mut self) -> io::Result<Option<Record<'_>>> {
         loop {
             if self.begin == self.buffer.len() && !self.fill()? {
@@ -175,7 +171,6 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Returns false at the source's end.
     fn fill(&mut self) -> io::Result<bool> {
         if self.is_ended {
             return Ok(false);
@@ -185,8 +180,7 @@ impl<R: Read> Records<R> {
         self.begin = 0;
         let before = self.buffer.len();
         self.buffer.resize(before + READ_BYTES, 0);
-        // A pipe may give more only much later, so one read is taken. Reads on only while the buffer is shorter than a
-        // byte order mark.
+        // A pipe may give more only much later. Reads on only while the buffer is shorter than a byte order mark.
         let mut end = before;
         loop {
             let count = self.source.read(&mut self.buffer[end..])?;
@@ -210,7 +204,6 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// `None` if more bytes must be read. Ignores the quotes of CSV.
     fn first_line(&self) -> Option<(usize, usize)> {
         let bytes = &self.buffer[self.begin..];
         let end = match self.form {
@@ -243,7 +236,6 @@ impl<R: Read> Records<R> {
                         None => return Scan::Incomplete,
                     }
                     match bytes.get(at) {
-                        // A doubled quote stands for one.
                         Some(b'"') => at += 1,
                         None if !self.is_ended => return Scan::Incomplete,
                         _ => break,
@@ -274,7 +266,6 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reading continues at the next line.
     fn broken(&mut self, fault: Fault) -> Record<'_> {
         let (length, next) = self.first_line().unwrap_or_default();
         let text = excerpt(self.buffer[self.begin..self.begin + length].trim_ascii_end());

@@ -41,10 +41,8 @@ pub(super) struct Reject<'a> {
     pub(super) line: u64,
     #[serde(flatten)]
     pub(super) reason: &'a Reason,
-    /// `None` if the line can't be read as a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) row: Option<Box<RawValue>>,
-    /// Set if the line can't be read as a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<&'a str>,
 }
@@ -67,8 +65,7 @@ impl RejectsFile {
         }
     }
 
-    /// Truncates the file to `bytes`, its length in the journal: rows after this length belong to a batch that is sent
-    /// again. If `bytes` is 0, deletes the file.
+    /// Rows after `bytes`, the file's length in the journal, belong to a batch that is sent again, and are removed.
     pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, TransferError> {
         let failed = |error: &std::io::Error| TransferError::file(path, "written", error);
         let mut rejects = Self { path: path.to_owned(), file: None, bytes };
@@ -100,7 +97,6 @@ impl RejectsFile {
         Ok(())
     }
 
-    /// Returns the file's length in bytes.
     pub(super) fn sync(&mut self) -> Result<u64, TransferError> {
         if let Some(file) = &mut self.file {
             let synced = file.flush().and_then(|()| file.get_ref().sync_data());

@@ -21,7 +21,7 @@ use crate::system::projects::Presence;
 
 const READ_BYTES: usize = 256 * 1024;
 
-/// `sql_mode` is looked for in the beginning of a statement only, because only SET changes it.
+/// `sql_mode` is looked for in this many bytes of a statement: only SET changes it.
 const SET_MAX_BYTES: usize = 1024;
 
 #[derive(Debug, Args)]
@@ -43,7 +43,6 @@ pub(super) struct LoadArgs {
 struct LoadedAnswer {
     statements: u64,
     redefined: u64,
-    /// With their lines.
     left_out: Vec<String>,
 }
 

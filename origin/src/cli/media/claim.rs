@@ -1,5 +1,4 @@
-//! `selkie media claim`: marks the media store as belonging to this installation, after confirmation if it has another
-//! mark or none, so that this installation can use and sweep it.
+//! `selkie media claim`: marks the media store as belonging to this installation, after confirmation.
 
 use clap::Args;
 use serde::Serialize;

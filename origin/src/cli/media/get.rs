@@ -1,5 +1,5 @@
-//! `selkie media get`: writes a media file's bytes to a local file or to standard output. A local file is written under
-//! a temporary name and renamed when complete; it replaces an existing file only with `--force`.
+//! `selkie media get`: writes a media file to a local file (under a temporary name until complete) or to standard
+//! output.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -148,7 +148,6 @@ fn stdout() -> io::Result<tokio::fs::File> {
     Ok(tokio::fs::File::from_std(stdout.into()))
 }
 
-/// Dropping this value removes the file.
 struct Part(PathBuf);
 
 impl Part {

@@ -49,7 +49,6 @@ impl FileLine {
         }
     }
 
-    /// In the form that the commands accept.
     pub(super) fn path(&self) -> String {
         path(&self.folder, &self.name)
     }

@@ -141,7 +141,7 @@ impl PutArgs {
         Ok(named)
     }
 
-    /// Checked before any file is read. Publishing checks the names again.
+    /// Fails before any file is read. Publishing checks the names again.
     async fn check_names(&self, context: &MediaContext<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());
@@ -157,14 +157,12 @@ impl PutArgs {
 
 fn guess(head: &[u8]) -> MediaKind {
     match sniff(head) {
-        // Some image formats are not accepted as images, and can only be uploaded as plain files.
         Some(sniffed) if sniffed.kind == MediaKind::Image && sniffed.image.is_none() => MediaKind::File,
         Some(sniffed) => sniffed.kind,
         None => MediaKind::File,
     }
 }
 
-/// Dropping this value removes the files that were not published.
 struct Arrivals<'a> {
     store: &'a Store,
     staged: Vec<(MediaName, Staged)>,

@@ -43,7 +43,6 @@ impl Source {
         MediaName::parse(name).map_err(|problem| CliError::failed(problem.message().to_owned(), hint))
     }
 
-    /// `None` for standard input.
     pub(super) fn size(&self) -> Result<Option<u64>, CliError> {
         let Self::File(path) = self else {
             return Ok(None);
@@ -58,7 +57,6 @@ impl Source {
         Ok(about.is_file().then_some(about.len()))
     }
 
-    /// [`Pieces::next`] returns the read errors.
     pub(super) fn read(self) -> Result<Pieces, CliError> {
         let (pieces, arriving) = mpsc::channel(PIECES_AHEAD);
         let source = self.clone();

@@ -1,5 +1,4 @@
-//! `selkie media sweep`: deletes objects that are due for deletion, staged files of incomplete uploads, and orphaned
-//! objects, which crashes leave behind. Without `--delete`, it only counts them.
+//! `selkie media sweep`: deletes objects that are due, staged files of incomplete uploads, and orphaned objects.
 
 use std::time::Duration;
 
@@ -28,9 +27,7 @@ pub(super) struct SweepArgs {
 #[serde(rename_all = "camelCase")]
 struct SweptAnswer {
     deleted: bool,
-    /// Recorded as due for deletion.
     due: u64,
-    /// Of incomplete uploads.
     staged: u64,
     /// Older than `--grace`, and named by no database row.
     orphans: u64,

@@ -1,5 +1,4 @@
-//! `selkie project remove`: removes a project with its keys and media, drops or releases its databases, and drops the
-//! accounts that Selkie made for it. Running it again completes an interrupted removal.
+//! `selkie project remove`: removes a project. Running it again completes an interrupted removal.
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;

@@ -1,5 +1,4 @@
-//! The ids of the records that a batch inserts (primary keys or AUTO_INCREMENT values), for later operations of the
-//! batch that refer to them.
+//! The ids of the records that a batch inserts, for later operations of the batch that refer to them.
 
 use crate::database::run::Written;
 use crate::query::catalog::Table;
@@ -8,7 +7,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::operation::batch::{Batch, Position, Reference};
 use std::collections::HashMap;
 
-/// By the index of the insert. Holds only inserts that another operation of the batch refers to.
+/// Holds only inserts that another operation of the batch refers to, by their index.
 pub(super) struct Ids(HashMap<usize, Given>);
 
 enum Given {

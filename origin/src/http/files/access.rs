@@ -15,7 +15,7 @@ pub(super) enum Access {
     Public,
     Key,
     Signature {
-        /// Until the signature expires.
+        /// The time until the signature expires.
         seconds_left: u64,
     },
 }
@@ -25,8 +25,7 @@ pub(super) struct Credentials<'a> {
     pub(super) authorization: Option<&'a str>,
 }
 
-/// `None` if access is refused. Does the same work with and without a `file`, so that timing does not reveal which
-/// private files exist.
+/// Does the same work with and without a `file`, so that timing does not reveal which private files exist.
 pub(super) async fn to_private(
     app: &App,
     record: &RequestRecord,

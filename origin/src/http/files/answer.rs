@@ -15,11 +15,10 @@ use shared::media::{FilePath, Rendition};
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// For media opened as a page: no scripts, no forms, no access to the website's data.
+/// Media opened as a page get no scripts, no forms, and no access to the website's data.
 const SHOWN_ONLY: &str = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
 
-/// For PDFs. Has no `sandbox`, because browsers don't start their PDF viewers in one; the viewers themselves isolate a
-/// PDF's scripts from the website.
+/// PDFs have no `sandbox`, because browsers don't start their PDF viewers in one; the viewers isolate a PDF's scripts.
 const SHOWN_BY_VIEWER: &str = "default-src 'none'; img-src 'self'; object-src 'self'; style-src 'unsafe-inline'";
 
 pub(super) struct Served<'a> {
@@ -40,7 +39,6 @@ impl Served<'_> {
         self.with_bytes(StatusCode::OK, self.object.size, body)
     }
 
-    /// `part` must not be empty.
     pub(super) fn part(&self, part: &Range<u64>, body: Body) -> Response {
         let mut response = self.with_bytes(StatusCode::PARTIAL_CONTENT, part.end - part.start, body);
         let last = part.end.saturating_sub(1);
@@ -122,7 +120,6 @@ impl Served<'_> {
         }
     }
 
-    /// Such as `photo-thumbnail.jpg` for `photo.png`.
     fn thumbnail_name(&self) -> String {
         let name = self.path.name.as_str();
         let stem = match self.path.name.extension() {
@@ -139,13 +136,12 @@ impl Served<'_> {
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// `seconds` since 1970; at the latest the end of the year 9999.
+/// `seconds` since 1970.
 pub(super) fn date(seconds: u64) -> HttpDate {
     const LAST: u64 = 253_402_300_799;
     HttpDate::from(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST)))
 }
 
-/// Does nothing if `text` is no valid header value.
 fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);

@@ -9,21 +9,19 @@ pub(super) struct Query {
     pub(super) rendition: Rendition,
     pub(super) version: Option<String>,
     pub(super) saving: Saving,
-    /// `expires` is in seconds since 1970. `None` if a parameter is missing, repeated or malformed.
+    /// `expires` is in seconds since 1970.
     pub(super) signature: Option<(u64, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Saving {
-    /// The file's media type decides.
     AsItIs,
     Always,
     Named(MediaName),
 }
 
 impl Query {
-    /// The first value of a repeated parameter counts; but a repeated `signature` or `expires` makes the signature
-    /// invalid.
+    /// The first value of a repeated parameter counts; a repeated `signature` or `expires` is invalid.
     pub(super) fn parse(query: Option<&str>) -> Self {
         let [mut thumbnail, mut version, mut download, mut expires, mut signature] = [const { None }; 5];
         let mut is_signed_twice = false;
@@ -66,7 +64,7 @@ fn is_false(word: &str) -> bool {
     matches!(word, "false" | "False" | "0")
 }
 
-/// Digits without sign or leading zeros, as signed URLs contain them.
+/// Accepts digits without sign or leading zeros.
 fn seconds(text: &str) -> Option<u64> {
     let seconds: u64 = text.parse().ok()?;
     (seconds.to_string() == text).then_some(seconds)

@@ -1,5 +1,5 @@
-//! Runs the API requests of an MCP request inside the process. `pipeline` runs each like a request from the network:
-//! with the caller's own authorization and address, logged, and bound by all limits and roles.
+//! Runs the API requests of an MCP request inside the process, through `pipeline`, like requests from the network: with
+//! the caller's own authorization, logged, and bound by all limits and roles.
 
 use super::super::media::cache_purge;
 use super::super::request_log::RequestRecord;
@@ -38,7 +38,6 @@ const PASSED_ON: [&str; 8] = [
 #[derive(Debug, PartialEq)]
 pub(super) struct ApiRequest {
     pub(super) method: Method,
-    /// Path and query, percent-encoded.
     pub(super) target: String,
     pub(super) body: Option<Value>,
 }
@@ -58,7 +57,6 @@ impl ApiRequest {
 
 pub(super) struct ApiAnswer {
     pub(super) status: StatusCode,
-    /// At most [`ANSWER_MAX_BYTES`].
     pub(super) body: Vec<u8>,
     pub(super) extent: Extent,
 }
@@ -153,8 +151,7 @@ impl Agent {
     }
 }
 
-/// The future is boxed under a type of its own, because the pipeline's future contains the future of an MCP request and
-/// can't contain itself.
+/// Boxed, because the pipeline's future contains the future of an MCP request and can't contain itself.
 fn answer(
     app: Arc<App>,
     record: Arc<RequestRecord>,

@@ -1,4 +1,4 @@
-//! Turns the arguments of a tool call into an API request. Does no I/O. Checks the names of all arguments, but only the
+//! Turns the arguments of a tool call into an API request, without I/O. Checks only the names of arguments and the
 //! values that form the method and path; the API checks the others.
 
 use super::api::ApiRequest;
@@ -12,15 +12,14 @@ use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::shown;
 use std::borrow::Cow;
 
-/// For a read without `id` and `limit`.
+/// The limit of a read without `id` and `limit`.
 const DEFAULT_LIMIT: u64 = 100;
 
-/// All but RFC 3986's unreserved characters.
+/// All characters but RFC 3986's unreserved ones.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) const DATABASES: &str = "/api/v1/crud";
 
-/// Of a database (one name) or a table (two names).
 pub(super) fn path<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().fold(DATABASES.to_owned(), |path, name| path + "/" + &encoded(name))
 }
@@ -143,12 +142,10 @@ fn upload(mut given: Arguments) -> Result<ApiRequest, Problem> {
 }
 
 enum Target {
-    /// Percent-encoded.
     One(String),
     Many(Value),
 }
 
-/// The arguments that were not used yet.
 struct Arguments {
     tool: ToolName,
     values: Map<String, Value>,
@@ -172,7 +169,7 @@ impl Arguments {
         Ok(path([&*database, &*table]))
     }
 
-    /// A percent-encoded path segment; commas join the parts of a composite key.
+    /// Commas join the parts of a composite key.
     fn id(&mut self) -> Result<Option<String>, Problem> {
         let part = |value: &Value| match value {
             Value::String(text) if !text.is_empty() => Some(encoded(text)),
@@ -233,7 +230,6 @@ impl Arguments {
     }
 }
 
-/// Strings without JSON's quotes, other values as JSON.
 fn query_string(options: Map<String, Value>) -> String {
     let mut text = String::new();
     for (name, value) in options {

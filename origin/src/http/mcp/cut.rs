@@ -1,9 +1,7 @@
-//! Truncates an answer after its last whole record, so that it is valid JSON and says how many records it has. Does no
-//! I/O.
+//! Truncates an answer after its last whole record, so that the answer is valid JSON. Does no I/O.
 
 use serde_json::json;
 
-/// The beginning of an API answer whose payload is a list.
 const PREFIX: &[u8] = b"{\"success\":true,\"payload\":[";
 
 pub(super) fn continued(mut answer: String, offset: u64) -> String {
@@ -16,8 +14,7 @@ pub(super) fn continued(mut answer: String, offset: u64) -> String {
     answer
 }
 
-/// `beginning` has the first bytes of an API answer. `hint` says how to get the rest after this number of records.
-/// `None` if the payload is not a list.
+/// `hint` says how to get the rest after this number of records. `None` if the payload is not a list.
 pub(super) fn cut(beginning: &[u8], hint: impl FnOnce(usize) -> &'static str) -> Option<String> {
     let payload = beginning.strip_prefix(PREFIX)?;
     let (end, records) = last_whole(payload);
@@ -33,7 +30,6 @@ fn message(records: usize) -> String {
     }
 }
 
-/// Returns an offset in bytes and a number of items.
 fn last_whole(list: &[u8]) -> (usize, usize) {
     let (mut end, mut items, mut depth) = (0, 0, 0_usize);
     let mut text = Text::Outside;

@@ -29,7 +29,7 @@ pub(super) fn payload(answer: &ApiAnswer) -> Option<&RawValue> {
     envelope.map(|envelope| envelope.payload)
 }
 
-/// Of a truncated list, the names in its beginning. `None` if the answer is an error.
+/// Of a truncated list, the names in its beginning.
 pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     let listed: Vec<Named> = match answer.extent {
         Extent::Whole => serde_json::from_str(payload(answer)?.get()).ok()?,
@@ -42,8 +42,7 @@ pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     Some(listed.into_iter().map(|named| named.name).collect())
 }
 
-/// Up to [`DATABASES_MAX_COUNT`] databases and [`ANSWER_MAX_BYTES`]; the member `truncated` lists the databases that
-/// were left out. If an API request fails, its answer is returned instead.
+/// The member `truncated` lists the databases that were left out. If an API request fails, its answer is returned.
 pub(super) async fn all_tables(agent: &Agent) -> Result<ApiAnswer, Problem> {
     let databases = agent.call(ApiRequest::get(DATABASES.to_owned())).await?;
     let Some(names) = names(&databases) else {

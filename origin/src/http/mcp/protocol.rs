@@ -11,13 +11,11 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use std::sync::Arc;
 
-/// The value that `rmcp` requires of the header `Accept`.
 const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const ANY_HOST: HeaderValue = HeaderValue::from_static("selkie");
 
-/// A JSON-RPC response, or 202 without a body.
 pub(super) struct Reply {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
@@ -27,8 +25,7 @@ pub(super) async fn exchange(agent: &Agent, headers: &HeaderMap, message: Bytes)
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
         .with_json_response(true)
-        // `pipeline` has limited the body. The check of the header `Host` protects servers without authentication; here
-        // each request has a key or token.
+        // `pipeline` has limited the body. Each request has a key or token, so the header `Host` needs no check.
         .with_max_request_body_bytes(usize::MAX)
         .disable_allowed_hosts();
     let agent = agent.clone();
@@ -69,13 +66,11 @@ fn unreadable(message: &[u8]) -> Reply {
     }
 }
 
-/// The error belongs to no message: its id is null.
 pub(super) fn refusal(status: StatusCode, code: i32, message: &str) -> Reply {
     let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
     Reply { status, body: body.to_string().into() }
 }
 
-/// JSON and event streams, as the specification asks of clients.
 pub(super) fn accepts_both(headers: &HeaderMap) -> bool {
     let accept = super::super::header(headers, header::ACCEPT).unwrap_or_default().to_ascii_lowercase();
     let types: Vec<&str> = accept.split(',').map(|item| item.split(';').next().unwrap_or_default().trim()).collect();

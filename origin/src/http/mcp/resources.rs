@@ -20,7 +20,7 @@ pub(super) fn template() -> ResourceTemplate {
         .with_mime_type(MIME)
 }
 
-/// `cursor` names a database; without one, the first database is listed.
+/// Without `cursor`, which names a database, the first database is listed.
 pub(super) async fn list(agent: &Agent, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let answer = call(agent, DATABASES.to_owned()).await?;
     let databases = names(&answer).ok_or_else(|| failure(&answer))?;

@@ -13,15 +13,14 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use shared::error::Problem;
 use shared::ident::shown;
 
-/// What clients tell their model about the server.
 const INSTRUCTIONS: &str = "Tables of MariaDB databases, through a key that may be limited to some tables, fields and rows. \
     Start with list_tables, then describe_table before you read or write a table. Read with conditions, selectFields and \
     limit rather than whole tables; follow `next` with `after`, `nextOffset` with `offset`. Before a write of many records, call write_records with \
     dry_run: true and tell the user the number. Errors have a code, a message and often a hint: mend the call by the hint. \
     What is not listed may not be used with this key; don't look for a way around it.";
 
-/// Supported methods (not all). `rmcp` passes a request that it can't parse to `on_custom_request`; if its method is in
-/// this list, its params are wrong.
+/// `rmcp` passes a request that it can't parse to `on_custom_request`; if its method is in this list, its params are
+/// wrong.
 const METHODS: [&str; 4] = ["initialize", "tools/call", "resources/read", "server/discover"];
 
 impl ServerHandler for Agent {
@@ -111,8 +110,7 @@ impl ServerHandler for Agent {
 }
 
 impl Agent {
-    /// A long answer is truncated after its last whole record, or fails if its payload is not a list. `offset` is that
-    /// of the list.
+    /// A long answer is truncated after its last whole record, or fails if its payload is not a list.
     fn result(&self, tool: ToolName, answer: ApiAnswer, offset: u64) -> CallToolResult {
         let text = match answer.extent {
             Extent::Whole => String::from_utf8(answer.body).ok().map(|text| cut::continued(text, offset)),
@@ -130,7 +128,6 @@ impl Agent {
         }
     }
 
-    /// With the same error envelope as the API's.
     fn failed(&self, problem: &Problem) -> CallToolResult {
         if let Some(cause) = problem.cause() {
             tracing::error!(id = self.request_id(), code = problem.code().as_str(), cause, "a tool call failed");

@@ -43,7 +43,6 @@ impl ToolName {
         properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
 
-    /// Tells the model how to get the rest of an answer that was truncated after this many items.
     pub(super) const fn rest_hint(self, items: usize) -> &'static str {
         match self {
             Self::ListTables => "Name a `database`, or describe a table that you know by name.",

@@ -1,5 +1,4 @@
-//! Lists the cache tags that the edge must purge after a write, in a response header. Only the edge requests this
-//! header.
+//! Lists the cache tags that the edge must purge after a write, in a response header that only the edge requests.
 
 use crate::database::media::MediaRow;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -7,8 +6,8 @@ use axum::response::Response;
 use shared::ident::ProjectName;
 use shared::media::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, purge_project};
 
-/// `private_in` is the project in which a folder became private: the whole project is purged. Does nothing unless the
-/// request asks for the header.
+/// Purges the whole project `private_in` if a folder became private. Does nothing unless the request asks for the
+/// header.
 pub(in crate::http) fn announce(
     response: &mut Response,
     request: &HeaderMap,

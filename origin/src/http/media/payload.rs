@@ -8,7 +8,7 @@ use shared::error::Problem;
 use shared::media::MediaKind;
 use std::fmt::Write as _;
 
-/// In the response to uploads of `shared::upload::Shape::Named` and `Multipart`, and as a part of [`Whole`].
+/// Answers uploads of `shared::upload::Shape::Named` and `Multipart`; a part of [`Whole`].
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Brief<'a> {

@@ -1,7 +1,5 @@
-//! Parses the body of an upload while it arrives, and stages its files one after the other.
-//!
-//! Of the staged file, memory holds at most two pieces of fixed size. Staged files are deleted if the upload fails or
-//! its client disconnects.
+//! Parses the body of an upload while it arrives, and stages its files one after the other, with at most two pieces of
+//! a file in memory. Staged files are deleted if the upload fails or its client disconnects.
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
@@ -22,7 +20,6 @@ pub(super) struct Received {
 pub(super) struct ReceiveLimits {
     pub(super) limits: UploadLimits,
     pub(super) pause_max: Duration,
-    /// `None` if the uploader's role sets no limit.
     pub(super) file_max_bytes: Option<u64>,
 }
 

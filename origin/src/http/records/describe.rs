@@ -18,7 +18,6 @@ use shared::operation::TablePath;
 use shared::policy::{self, Action};
 use std::sync::Arc;
 
-/// Handles `OPTIONS …/{table}` and `GET …/{table}/_schema`.
 pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &TablePath) -> Result<Response, Problem> {
     let access = Tables::one(app, caller, path).await?;
     let table = access.table();
@@ -42,7 +41,6 @@ pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &Ta
     Ok(respond::payload(&json))
 }
 
-/// `may` returns whether the caller's role allows an action.
 pub(in crate::http) fn methods(grant: &Grant, traits: Traits, may: impl Fn(Action) -> bool) -> Vec<&'static str> {
     policy::table_methods(|action| {
         let is_possible = !traits.read_only || action == Action::Read;
@@ -61,12 +59,11 @@ struct Description<'a> {
 #[derive(Serialize)]
 struct Related<'a> {
     name: &'a str,
-    /// `one` for an object or null, `many` for a list.
     kind: &'static str,
     table: &'a str,
     /// Each field of the described table corresponds to the field at the same index of `references`.
     fields: Vec<&'a str>,
-    /// Fields of the link table `through` or, without one, of `table`.
+    /// These fields are in the link table `through` or, without one, in `table`.
     references: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     through: Option<&'a str>,
@@ -128,7 +125,6 @@ impl<'a> Field<'a> {
             type_text: &column.type_text,
             // MariaDB reports the type of a JSON column as longtext.
             json_type: (column.kind == Kind::Json).then_some("json"),
-            // A field that the caller's role sets need not be given.
             required: column.required() && !access.sets(at),
             nullable: column.nullable,
             default: column.default.as_deref(),

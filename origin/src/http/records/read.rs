@@ -34,7 +34,6 @@ impl Attempt<'_> {
         // In a format without a trailer, the response's head must say whether rows follow.
         let beyond = select.beyond().filter(|_| !read.format.has_trailer());
         if self.extent == Extent::Head {
-            // A HEAD request needs no more than the first row.
             select.limit_to_one();
         }
         Ok(match read.answer {
@@ -54,8 +53,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Makes the read continue after its cursor (`after`). The result's `None` means that the response has no cursor of
-    /// a next page.
+    /// `None` if the response has no cursor of a next page.
     fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<NextPage>), Problem> {
         let Some(keyset) = select.keyset() else {
             return Ok((select, None));

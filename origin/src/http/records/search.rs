@@ -11,7 +11,6 @@ const PARSE_ERROR: u16 = 1064;
 
 struct Search {
     code: ErrorCode,
-    /// The query option or condition with the search, as the beginning of an error message.
     name: String,
     fields: String,
     mode: MatchMode,

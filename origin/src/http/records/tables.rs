@@ -55,7 +55,7 @@ impl Tables {
         Ok(Self { root, joined, related })
     }
 
-    /// Reads the cached schema. A table that the caller's role hides fails like a missing table.
+    /// A table that the caller's role hides fails like a missing table.
     pub(in crate::http) async fn one(
         app: &Arc<App>,
         caller: &Caller,
@@ -64,8 +64,8 @@ impl Tables {
         access(app, caller, path, SchemaAge::Cached).await
     }
 
-    /// Callers with a role may see MariaDB's error about a field that they may write, but no message that may show a
-    /// value of a trigger or name another table.
+    /// Callers with a role may see MariaDB's error about a field that they may write, but no value of a trigger and no
+    /// other table.
     pub(in crate::http) fn show_own_fault(&self, problem: Problem, operation: &RecordOperation) -> Problem {
         let details = problem.details().and_then(|details| Some((details.refusal.as_ref()?.errno, details)));
         let Some((errno, Details { field: Some(field), constraint, .. })) = details else {
@@ -111,7 +111,6 @@ impl Tables {
     }
 }
 
-/// For a caller with a role, errors don't reveal which other tables exist.
 async fn access(app: &Arc<App>, caller: &Caller, path: &TablePath, age: SchemaAge) -> Result<TableAccess, Problem> {
     let rights = caller.rights();
     rights.check(path)?;

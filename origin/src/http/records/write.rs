@@ -1,5 +1,4 @@
-//! Runs writes with options (entity tags, limits, returned records, dry runs), and builds their payloads and those of
-//! all inserts.
+//! Runs writes with options (entity tags, limits, returned records, dry runs), and builds the payloads of writes.
 
 use super::Failure;
 use crate::database::DbError;
@@ -26,12 +25,10 @@ pub(in crate::http) struct Writer<'w, 't> {
     pub(in crate::http) transaction: &'w mut Transaction<'t>,
     pub(in crate::http) scope: &'w Scope<'w>,
     pub(in crate::http) effect: SessionEffect,
-    /// The rows and bytes that the response may still take.
     pub(in crate::http) budget: &'w mut AnswerBudget,
 }
 
 impl Writer<'_, '_> {
-    /// A dry run undoes the change.
     pub(in crate::http) async fn change(
         &mut self,
         statements: Vec<Statement>,
@@ -63,8 +60,7 @@ impl Writer<'_, '_> {
             (Some(_), _) if written.affected == 0 && answer == ChangeAnswer::Record => NULL.to_vec(),
             (Some(Reread::ById(read)), _) => {
                 let layout = Arc::clone(read.layout());
-                // Reads the latest version, like the update: a plain read could use an older snapshot of the
-                // transaction.
+                // A plain read could use an older snapshot of the transaction than the update.
                 let statement = sql::select_for_update(*read, self.scope);
                 let rows = self.transaction.rows(statement, &layout, &[], self.effect, None, self.budget).await?;
                 return Ok(if rows.count == 0 { NULL.to_vec() } else { rows.json });
@@ -75,7 +71,6 @@ impl Writer<'_, '_> {
         Ok(payload)
     }
 
-    /// Locks the record.
     async fn check(&mut self, precondition: Precondition) -> Result<(), Failure> {
         let Precondition { read, tags } = precondition;
         let layout = Arc::clone(read.layout());
@@ -96,7 +91,6 @@ impl Writer<'_, '_> {
         }
     }
 
-    /// Locks the records that are going to change.
     async fn keys(
         &mut self,
         reread: &KeyedReread,

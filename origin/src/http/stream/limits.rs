@@ -1,6 +1,5 @@
 //! Limits of a streamed response: the time to wait for the client and, for records, also a stream slot of the project,
-//! a total time, and the validity of the key or token. Also the request's id, for the log line of a stream that ends
-//! early.
+//! a total time, and the validity of the key or token.
 
 use crate::app::App;
 use crate::clock::now;
@@ -20,14 +19,14 @@ pub(in crate::http) struct StreamLimits {
 }
 
 impl StreamLimits {
-    /// Only `write_timeout`, since a media stream holds no database connection.
+    /// A media stream holds no database connection, so only `write_timeout` limits it.
     pub(in crate::http) fn of_file(app: &App, request_id: RequestId) -> Self {
         let over = Box::pin(std::future::pending());
         Self { write_timeout: app.bounds.write_timeout, over, _slot: None, request_id }
     }
 
-    /// `since` is a time before the caller was verified: the stream ends if the caller's key, issuer or role has
-    /// changed after that time.
+    /// `since` is a time before the caller was verified: a change of the key, issuer or role after that time ends the
+    /// stream.
     pub(in crate::http) fn of_records(
         app: &App,
         caller: &Caller,

@@ -1,6 +1,4 @@
-//! Appends a request's body to a resumable upload, and publishes the upload as a media file once it is complete.
-//!
-//! This work continues if the client disconnects.
+//! Appends a request's body to a resumable upload, and publishes a complete upload, even if the client disconnects.
 
 use crate::app::App;
 use crate::database::media::{MediaRow, UploadRow};
@@ -27,7 +25,6 @@ pub(super) struct Arrival {
     pub(super) body: Body,
 }
 
-/// Holds one of the project's upload slots.
 pub(super) async fn run(
     app: Arc<App>,
     caller: Caller,
@@ -61,7 +58,6 @@ async fn receive(upload: &mut LockedUpload, body: &mut Body, pause_max: Duration
         _ => {}
     }
     let flushed = upload.flush().await;
-    // If several steps failed, the first error is reported.
     let prolonged = upload.prolong().await;
     received.and(flushed).and(prolonged)
 }
@@ -82,16 +78,14 @@ async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Durat
     }
 }
 
-/// Deletes the upload if its file is refused. After a server error or a retryable error the upload stays, and a later
-/// `HEAD` request tries again.
+/// After a server error or a retryable error the upload stays, and a later `HEAD` request tries again.
 async fn finish(app: &App, rights: &UploadRights, mut upload: LockedUpload) -> Result<Outcome, Problem> {
     let offset = upload.offset();
     match publish(app, rights, &mut upload).await {
         Ok(file) => Ok(Outcome { row: upload.end(file.id).await, offset, file: Some(file) }),
         Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
         Err(problem) => {
-            // If an earlier response of MariaDB was lost, this upload may be published already and itself occupy the
-            // name.
+            // If a response of MariaDB was lost, this upload may be published already and itself occupy the name.
             if let Some(id) = upload.refresh().await? {
                 let file = app.library.get(&upload.row().project, id).await?;
                 return Ok(Outcome { row: upload.end(id).await, offset, file });

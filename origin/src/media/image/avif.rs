@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 /// Usual images have less than 1 KB.
 const META_MAX_BYTES: u64 = 1024 * 1024;
 
-/// The maximum on one level of the file.
+/// The limit of one level of the file.
 const BOXES_MAX_COUNT: usize = 1024;
 
 pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
@@ -41,7 +41,6 @@ pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
 struct BoxHead {
     kind: [u8; 4],
     start: u64,
-    /// Includes the header.
     length: u64,
 }
 
@@ -144,7 +143,6 @@ fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
     found
 }
 
-/// Numbers after the end of the slice are 0.
 struct Fields<'c> {
     rest: &'c [u8],
 }
@@ -164,7 +162,6 @@ impl<'c> Fields<'c> {
         (self.number(1), self.number(3))
     }
 
-    /// An item's id has two bytes in version 0 of a box and four in later versions.
     fn item(&mut self, version: u32) -> u32 {
         self.number(if version == 0 { 2 } else { 4 })
     }

@@ -24,8 +24,7 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let decoder = WebPDecoder::new(BufReader::new(file))?;
     let (width, height) = decoder.dimensions();
     let pixels = Size { width, height }.pixels();
-    // An estimate in half bytes per pixel. Lossy: three planes. Lossless: four samples and transforms. With opacity: a
-    // lossless image too. Animated: the canvas too.
+    // In half bytes per pixel. Lossy: three planes. Lossless: four samples and transforms. Animated: the canvas too.
     let (animated, transparent) = (flags & 0x02 != 0, flags & 0x10 != 0);
     let halves = match &kind {
         b"VP8 " => 3,
@@ -40,7 +39,6 @@ pub(super) fn open_bmp(file: File) -> Result<Header, ImageFault> {
     header(BmpDecoder::new(BufReader::new(file))?, 0)
 }
 
-/// `working_bytes` is the decoder's memory besides the decoded pixels.
 pub(super) fn header<D: ImageDecoder + 'static>(decoder: D, working_bytes: u64) -> Result<Header, ImageFault> {
     let (width, height) = decoder.dimensions();
     let size = Size { width, height };

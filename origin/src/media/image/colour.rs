@@ -1,5 +1,4 @@
-//! Converts the pixels of a thumbnail from the image's ICC profile to sRGB. Only the thumbnail is converted, so the
-//! time does not depend on the image's size.
+//! Converts a thumbnail from the image's ICC profile to sRGB.
 
 use super::raster::Layout;
 use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
@@ -36,7 +35,6 @@ fn converted(layout: Layout, pixels: &[u8], icc: &[u8]) -> Option<(Layout, Vec<u
     Some((result, converted))
 }
 
-/// Each ink absorbs its complementary colour, black absorbs all colours.
 fn plain_inks(pixels: &[u8]) -> Vec<u8> {
     let mut light = Vec::with_capacity(pixels.len() / 4 * 3);
     for [cyan, magenta, yellow, black] in pixels.as_chunks::<4>().0 {

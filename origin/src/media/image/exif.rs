@@ -2,8 +2,7 @@
 
 use ::image::metadata::Orientation;
 
-/// For PNG: a segment of a JPEG is no longer than this, and WebP has no limit here. The orientation is near the
-/// beginning.
+/// Limits PNG: a segment of a JPEG is no longer than this. The orientation is near the beginning.
 pub(super) const EXIF_MAX_BYTES: usize = 64 * 1024;
 
 pub(super) fn orientation(exif: &[u8]) -> Orientation {

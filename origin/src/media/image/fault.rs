@@ -1,5 +1,4 @@
-//! Errors of image validation, and their conversion to problem responses. Messages of the decoders are not shown, since
-//! they name offsets and internal states.
+//! Errors of image validation. Messages of the decoders are not shown, since they name offsets and internal states.
 
 use crate::shares::Refused;
 use shared::error::{ErrorCode, Problem};
@@ -21,15 +20,14 @@ pub enum ImageFault {
     FileTooLarge(u64),
     #[error("decoding it takes {} MB of memory, the maximum is {} MB", needed_bytes.div_ceil(1_000_000), max_bytes / 1_000_000)]
     TooMuchMemory { needed_bytes: u64, max_bytes: u64 },
-    /// For example, a JPEG with too many scans, or decoding took more memory than the image's header shows.
+    /// A JPEG with too many scans, or decoding took more memory than the image's header shows.
     #[error("it is more complex than any image needs to be")]
     TooCostly,
     #[error("decoding it takes longer than {IMAGE_DECODE_MAX_SECONDS} seconds")]
     TooSlow,
     #[error("too many images wait to be decoded")]
     Refused(Refused),
-    /// Waited for a decoder thread and for memory longer than
-    /// [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
+    /// Waited longer than [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
     #[error("too many images wait to be decoded")]
     Overloaded,
     #[error("the file can't be read")]
@@ -37,7 +35,6 @@ pub enum ImageFault {
 }
 
 impl ImageFault {
-    /// `name` is the name of the image file.
     #[must_use]
     pub fn problem(&self, name: &str) -> Problem {
         let invalid = |message: String| Problem::new(ErrorCode::InvalidMedia, message);

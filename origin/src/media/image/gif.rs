@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::num::NonZeroU64;
 
-/// At one byte per pixel. The format itself allows 4 GB.
+/// One byte per pixel. The format itself allows 4 GB.
 const FRAME_MAX_BYTES: u64 = IMAGE_MAX_PIXELS;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {
@@ -62,7 +62,6 @@ fn decode(mut decoder: Decoder<BufReader<File>>, file: File, target: Target) -> 
     shrinker.finish(None, Orientation::NoTransforms)
 }
 
-/// `transparent` and indices beyond the palette are transparent.
 fn colours(palette: &[u8], transparent: Option<u8>) -> [[u8; 4]; 256] {
     let mut colours = [[0; 4]; 256];
     for (colour, rgb) in colours.iter_mut().zip(palette.as_chunks::<3>().0) {
@@ -74,7 +73,6 @@ fn colours(palette: &[u8], transparent: Option<u8>) -> [[u8; 4]; 256] {
     colours
 }
 
-/// Doesn't decode the frames.
 fn check_frames(mut file: File) -> Result<(), ImageFault> {
     file.seek(SeekFrom::Start(0))?;
     let mut options = options();

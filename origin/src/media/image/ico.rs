@@ -11,7 +11,7 @@ const BITMAP_MAX_BYTES: u32 = 5 * 1024 * 1024;
 const PNG_SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
 struct Entry {
-    /// As stored in the file: 0 means 256.
+    /// The file stores 0 for 256.
     sides: [u8; 2],
     pixels: u32,
     bits: u16,
@@ -67,8 +67,7 @@ fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
     largest.ok_or(ImageFault::Corrupt)
 }
 
-/// The decoder would apply both opacity and mask. Windows and browsers apply the opacity, or the mask if the opacity is
-/// 0 everywhere.
+/// Windows and browsers apply the opacity, or the mask if the opacity is 0 everywhere; the decoder would apply both.
 fn resolve_mask(bitmap: &mut Vec<u8>) {
     let number = |at: usize| {
         let bytes = bitmap.get(at..).and_then(|bytes| bytes.first_chunk());
@@ -94,7 +93,7 @@ fn resolve_mask(bitmap: &mut Vec<u8>) {
     }
 }
 
-/// Width and height come from the bitmap's header if possible, since those in `entry` may be wrong.
+/// Takes the sizes from the bitmap's header if possible, since those in `entry` may be wrong.
 fn of_one(entry: &Entry, bitmap: &[u8]) -> Vec<u8> {
     let mut icon = vec![0, 0, 1, 0, 1, 0];
     match *bitmap {

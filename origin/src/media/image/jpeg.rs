@@ -1,5 +1,5 @@
 //! Decodes JPEG with libjpeg-turbo, which can decode directly at a fraction of the size. [`segments`] reads the file's
-//! structure first; of the segments before the first scan, libjpeg-turbo then gets only those that decoding needs.
+//! structure first.
 
 mod segments;
 
@@ -10,16 +10,15 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
 
-/// Encoders write up to a dozen. A decoder processes all coefficients for each scan, so a small file with thousands of
-/// scans would take minutes of CPU time.
+/// Encoders write up to a dozen scans. A small file with thousands of scans would take minutes of CPU time.
 const SCANS_MAX: u32 = 100;
 
-/// The product of pixels and scans: 100 megapixels in 25 scans.
+/// Pixels times scans: 100 megapixels in 25 scans.
 const SCAN_PIXELS_MAX: u64 = 2_500_000_000;
 
 const PRECISION_MAX_BITS: u8 = 8;
 
-/// For each pixel of the image's width, besides the decoded pixels.
+/// Memory for each pixel of the image's width, besides the decoded pixels.
 const ROW_PIXEL_BYTES: u64 = 256;
 
 pub(super) fn open(file: File, limits: &Limits) -> Result<Header, ImageFault> {
@@ -94,8 +93,7 @@ fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
         .unwrap_or(ScalingFactor::ONE)
 }
 
-/// The Rust binding reports libjpeg-turbo's warnings as errors without numbers. All other warnings mean that data is
-/// missing or damaged.
+/// Warnings of libjpeg-turbo, which the Rust binding reports as errors. All other warnings mean that data is damaged.
 const HARMLESS: [&str; 3] =
     ["extraneous bytes before marker", "Inconsistent progression sequence", "Invalid SOS parameters"];
 

@@ -1,11 +1,9 @@
-//! A reader that fails once decoding takes too much memory, for formats whose header doesn't show the needed memory: a
-//! lossless WebP of 4 MB may have 65,536 groups of Huffman tables of 20 KB each. The reader measures the memory of the
-//! whole process, since allocations can't be counted by thread.
+//! A reader that fails once decoding takes too much memory: a lossless WebP of 4 MB may have 65,536 groups of Huffman
+//! tables of 20 KB each. Measures the whole process, since allocations can't be counted by thread.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Sets no limit if the system does not report resident memory.
 pub(super) struct MemoryGuard<R> {
     inner: R,
     resident_max_bytes: Option<u64>,
@@ -34,7 +32,6 @@ impl<R: Seek> Seek for MemoryGuard<R> {
     }
 }
 
-/// From Linux's `/proc/self/statm`.
 fn resident_bytes() -> Option<u64> {
     let sizes = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = sizes.split(' ').nth(1)?.parse().ok()?;

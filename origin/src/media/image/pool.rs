@@ -1,6 +1,5 @@
-//! Threads that decode images, with low priority and within a memory budget. The threads take jobs from the projects in
-//! turn (round robin). A decoder that hangs can't be stopped, so size and estimated memory are checked before decoding,
-//! and the caller gets an error after a timeout.
+//! Threads that decode images, with low priority and within a memory budget, for the projects in turn. A decoder that
+//! hangs can't be stopped, so size and estimated memory are checked before decoding.
 
 use super::{ImageFault, Limits, Picture, open};
 use crate::media::sniff::ImageFormat;
@@ -23,7 +22,6 @@ const NICE: i32 = 10;
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSize {
     pub threads: usize,
-    /// Waiting or being decoded, for all projects together.
     pub images: usize,
     pub project_images: usize,
     pub wait_max: Duration,
@@ -31,7 +29,6 @@ pub struct PoolSize {
 }
 
 impl Default for PoolSize {
-    /// One thread less than there are processors, but at least one.
     fn default() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -83,8 +80,7 @@ impl MediaPool {
         .await
     }
 
-    /// The number of images that wait for a thread, and of those that a thread has taken (which may still wait for
-    /// memory).
+    /// Images that wait for a thread, and images that a thread has taken (which may still wait for memory).
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         self.queue.load()
@@ -100,7 +96,6 @@ impl MediaPool {
         let (begins, begun) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let job: Job = Box::new(move |budget| {
-            // The caller was cancelled or has timed out, so nobody waits for the result.
             if answer.is_closed() {
                 return;
             }
@@ -125,7 +120,6 @@ impl Drop for MediaPool {
 }
 
 fn work(queue: &Queue, budget: &Budget) {
-    // Lowers the priority of this thread only. A failure is harmless.
     let _ = rustix::process::nice(NICE);
     while let Some(job) = queue.next() {
         job(budget);
@@ -141,7 +135,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct Waiting {
-    /// In the order of the round robin. Projects without jobs are absent.
+    /// Projects without jobs are absent.
     projects: VecDeque<(ProjectName, VecDeque<Job>)>,
     is_closed: bool,
     running: usize,
@@ -162,7 +156,6 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// `None` once the queue is closed and empty.
     pub(super) fn next(&self) -> Option<Job> {
         let mut waiting = unpoisoned(self.waiting.lock());
         loop {
@@ -202,7 +195,6 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-/// Bytes of memory that all decoder threads share.
 pub(super) struct Budget {
     total: u64,
     taken: Mutex<u64>,
@@ -216,7 +208,7 @@ impl Budget {
         Self { total, taken: Mutex::new(0), freed: Condvar::new(), turn: Mutex::new(()) }
     }
 
-    /// Waits until `bytes` of memory are free, and reserves them until the returned value is dropped.
+    /// Waits until `bytes` of memory are free.
     pub(super) fn take(&self, bytes: u64) -> Result<Share<'_>, ImageFault> {
         if bytes > self.total {
             return Err(ImageFault::TooMuchMemory { needed_bytes: bytes, max_bytes: self.total });
@@ -243,7 +235,7 @@ impl Drop for Share<'_> {
     }
 }
 
-/// Returns the guard even if the lock is poisoned, since no panic can leave the protected data half-changed.
+/// No panic can leave the protected data half-changed.
 fn unpoisoned<'m, T: ?Sized>(lock: Result<MutexGuard<'m, T>, PoisonError<MutexGuard<'m, T>>>) -> MutexGuard<'m, T> {
     lock.unwrap_or_else(PoisonError::into_inner)
 }

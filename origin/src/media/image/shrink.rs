@@ -1,6 +1,5 @@
 //! Shrinks an image by an integer factor, row by row, so that decoders that give single rows need no memory for the
-//! full image. Each pixel of the result is the mean of a square of pixels, weighted by opacity. The factor is chosen so
-//! that [`super::thumbnail`] then usually shrinks the result two to four times, with a better filter.
+//! full image. Then [`super::thumbnail`] shrinks the result further, with a better filter.
 
 use super::raster::{Layout, Raster};
 use super::{ImageFault, Size, Target};
@@ -17,7 +16,7 @@ pub(super) struct Shrinker {
     to: Size,
     factor: u32,
     layout: Layout,
-    /// The rows that form the current row of the result, one sum for each byte of a row.
+    /// One sum for each byte of a row.
     columns: Sums,
     rows: u32,
     pixels: Vec<u8>,
@@ -122,12 +121,10 @@ fn factor(Target { from, to }: Target) -> u32 {
     across.min(down).clamp(1, FACTOR_MAX)
 }
 
-/// In bytes, besides the row that is passed to [`Shrinker::push`].
 pub(super) fn memory_bytes(size: Size) -> u64 {
     const SMALL_RESULT_MAX_BYTES: u64 = 2 * 1024 * 1024;
     let (width, height) = (u64::from(size.width), u64::from(size.height));
-    // Twice the sums, which take at most four bytes for each byte of a row, and the result, which is the whole image if
-    // that is less than four times as wide and high as the thumbnail.
+    // Twice the sums of four bytes, and the result, which may be the whole image if that is small.
     width * 32 + (width + height) * 1024 + (width * height * 4).min(SMALL_RESULT_MAX_BYTES)
 }
 

@@ -13,7 +13,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 const JPEG: u16 = 7;
 
-/// A multiple of the memory for a strip's or tile's samples.
+/// A multiple of the memory for the samples of a strip or tile.
 const JPEG_COPIES: u64 = 6;
 
 type Reader = Decoder<BufReader<File>>;
@@ -59,7 +59,6 @@ fn without_pixels(size: Size, orientation: Orientation) -> Header {
     Header { size, memory_bytes: 0, decode: Decode::Shown(size.turned(orientation)) }
 }
 
-/// For files that the crate `tiff` can't open.
 fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     let mut order = [0; 2];
     file.seek(SeekFrom::Start(0))?;
@@ -100,7 +99,6 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     }
 }
 
-/// A strip or tile, and the row of tiles that is assembled from tiles.
 fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u64, ImageFault> {
     let (chunk_width, chunk_height) = decoder.chunk_dimensions();
     let rows = u64::from(chunk_height.min(size.height));
@@ -135,8 +133,7 @@ fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault>
     Ok(())
 }
 
-/// Fails with [`ImageFault::Unsupported`] for variants that the decoder refuses or misreads, such as a reversed bit
-/// order, a separate plane for each sample, or a predictor together with extra samples that the decoder drops.
+/// Refuses variants that the decoder misreads, such as a reversed bit order or a separate plane for each sample.
 fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
     let mut tag = |tag, default| -> Result<u16, ImageFault> { Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default)) };
@@ -176,7 +173,6 @@ fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Rast
     let across = width.div_ceil(chunk_width);
     let line = width as usize * samples.layout.bytes();
     let mut shrinker = Shrinker::new(target, samples.layout);
-    // A strip is already as wide as the image.
     let mut band = Vec::new();
     let mut row_of_pixels = vec![0; line];
     for row in 0..height.div_ceil(chunk_height) {

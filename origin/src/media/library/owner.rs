@@ -1,6 +1,5 @@
 //! Checks which installation owns the store. Two installations in one store would delete each other's files, since
-//! [`Library::sweep_all`] deletes objects that the database does not refer to. The first upload writes a mark with the
-//! installation's id into an empty store.
+//! [`Library::sweep_all`] deletes objects that the database does not refer to.
 
 use super::{Library, SweepError};
 use futures_util::TryStreamExt as _;
@@ -47,8 +46,7 @@ impl Library {
     async fn claim_if_empty(&self) -> Result<(), SweepError> {
         if self.ownership().await? == Ownership::Unmarked {
             if self.store.list().try_next().await?.is_some() {
-                // A version of this program without owner marks may have stored the objects. The operator has to run
-                // `selkie media claim`.
+                // A version without owner marks may have stored the objects.
                 tracing::warn!("{}", SweepError::Unmarked);
                 return Ok(());
             }

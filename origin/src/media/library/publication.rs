@@ -19,11 +19,10 @@ use std::time::Duration;
 /// Enough for all files of one upload: 10 GiB at 1 MB/s.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// Regular sweeps delete the objects of an older publication without rows: [`PUBLISH_TIMEOUT`], and an hour for clock
-/// differences.
+/// [`PUBLISH_TIMEOUT`], and an hour for clock differences: then regular sweeps delete the objects if they have no rows.
 pub(super) const PUBLISH_GRACE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// Of one upload. A bucket takes tens of milliseconds for each object.
+/// A bucket takes tens of milliseconds for each object.
 const OBJECTS_AT_ONCE: usize = 4;
 
 #[derive(Debug)]
@@ -33,7 +32,6 @@ pub struct Publication {
     pub existing: Existing,
     pub replaceable: FileScope,
     pub files: Vec<Examined>,
-    /// `None` for full keys and the command line.
     pub uploader: Option<Uploader>,
     pub upload: Option<FinishedUpload>,
 }
@@ -113,8 +111,7 @@ impl Parts {
         self.objects.iter().map(|(key, _)| *key).collect()
     }
 
-    /// After an error of the store or [`PUBLISH_TIMEOUT`], deletes the objects but keeps their ledger entries, since an
-    /// interrupted request to the store may still take effect and leave an object.
+    /// Keeps the ledger entries after an error, since an interrupted request to the store may still leave an object.
     pub(super) async fn store(self, store: &Store, table: &MediaTable) -> Result<NewRows, Problem> {
         let keys = self.keys();
         let due_at = now() + PUBLISH_GRACE.as_secs();
@@ -136,8 +133,7 @@ impl Parts {
     }
 }
 
-/// After an error, starts no further object but waits for the requests in flight: otherwise an object could be stored
-/// after the caller has deleted it.
+/// Waits for the requests in flight after an error: an object could be stored after the caller has deleted it.
 async fn store_all(objects: Vec<(ObjectKey, Object)>, store: &Store) -> Result<(), StoreError> {
     let has_failed = AtomicBool::new(false);
     let mut storing = stream::iter(objects)

@@ -1,6 +1,5 @@
-//! Deletes objects that no row refers to, and staged files of processes that have ended. Regular sweeps find the
-//! objects in the ledger; only [`sweep_all`](Library::sweep_all) lists the store. Several origins may sweep
-//! concurrently.
+//! Deletes objects that no row refers to, and staged files of ended processes. Regular sweeps find the objects in the
+//! ledger; only [`sweep_all`](Library::sweep_all) lists the store. Several origins may sweep concurrently.
 
 use super::Library;
 use super::owner::Ownership;
@@ -17,23 +16,21 @@ use tokio_util::sync::CancellationToken;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// Objects per call of the store and MariaDB. Counting due objects with [`Effect::Counts`] has no such limit.
+/// Objects per call of the store and MariaDB.
 const SWEPT_AT_ONCE: usize = 500;
 
 const BATCHES_MAX_COUNT: usize = 1_000;
 
-/// Up to this number, a full sweep does not check the percentage of orphans: a small store may consist mostly of
-/// orphans.
+/// A small store may consist mostly of orphans, so the percentage counts only above this number.
 const ORPHANS_ALWAYS_PLAUSIBLE: u64 = 100;
 
-/// With [`Effect::Counts`], `due`, `staged` and `orphans` are what the sweep would delete. [`Library::sweep`] does not
-/// list the store, and leaves `orphans`, `strangers` and `objects` 0.
+/// With [`Effect::Counts`], what the sweep would delete. [`Library::sweep`] does not list the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub due: u64,
     pub staged: u64,
     pub orphans: u64,
-    /// Files in the store's folder `objects` whose path is not that of an object. Sweeps never delete such files.
+    /// Files whose path is not that of an object. Sweeps never delete such files.
     pub strangers: u64,
     pub objects: u64,
 }
@@ -41,11 +38,10 @@ pub struct Swept {
 #[derive(Clone, Copy, Debug)]
 pub struct SweepTerms {
     pub effect: Effect,
-    /// The minimum age of orphans and of unfinished publications (for these, more than four hours counts as four
-    /// hours). Objects of deleted and replaced files are deleted at any age.
+    /// The minimum age of orphans and of unfinished publications, for which more than four hours counts as four hours.
     pub grace: Duration,
-    /// The maximum percentage of orphans. A sweep that finds more, and over 100 orphans, deletes nothing, since the
-    /// database may be incomplete or belong to another store.
+    /// A sweep that finds a higher percentage of orphans, and over 100, deletes nothing, since the database may be
+    /// incomplete or belong to another store.
     pub share_max: u8,
 }
 
@@ -89,7 +85,7 @@ impl Library {
                     Err(error) => tracing::warn!(%error, "media could not be swept"),
                 }
             }
-            // A random interval, so that origins that were started at the same time don't sweep at the same time.
+            // Origins that were started at the same time must not sweep at the same time.
             let chance = getrandom::u32().map_or(0.5, |chance| f64::from(chance) / f64::from(u32::MAX));
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -98,20 +94,18 @@ impl Library {
         }
     }
 
-    /// Deletes objects that are due according to the ledger, and staged files of ended processes. Objects of
-    /// publications that wrote no rows are due four hours after the publication began.
+    /// Objects of publications that wrote no rows are due four hours after the publication began.
     pub async fn sweep(&self) -> Result<Swept, SweepError> {
         Ok(Swept {
-            // Staged files are deleted first, so that the disk does not fill up while MariaDB is unavailable or the
-            // origin crashes repeatedly.
+            // The disk must not fill up while MariaDB is unavailable or the origin crashes repeatedly.
             staged: self.store.sweep_staging(Effect::Deletes).await? as u64,
             due: self.sweep_due(now()).await?,
             ..Swept::default()
         })
     }
 
-    /// Lists the whole store. A short [`SweepTerms::grace`] may make uploads in progress fail, but never deletes an
-    /// object that a row refers to. [`Effect::Counts`] skips the checks of owner and plausibility.
+    /// A short [`SweepTerms::grace`] may make uploads in progress fail, but never deletes an object that a row refers
+    /// to.
     pub async fn sweep_all(&self, terms: SweepTerms) -> Result<Swept, SweepError> {
         let (mut swept, orphans) = self.find_orphans(terms.grace).await?;
         let due = now() + PUBLISH_GRACE.saturating_sub(terms.grace).as_secs();
@@ -163,7 +157,7 @@ impl Library {
         Ok((found, orphans))
     }
 
-    /// `now` is in seconds since 1970. Deletes at most 500,000 objects; the result counts those that were in the store.
+    /// `now` is in seconds since 1970. The result counts objects that were in the store.
     async fn sweep_due(&self, now: u64) -> Result<u64, SweepError> {
         let mut swept = 0;
         for _ in 0..BATCHES_MAX_COUNT {
@@ -172,7 +166,6 @@ impl Library {
                 break;
             }
             fault::reach(Point::DeletionRecorded);
-            // Keys that were entered in the ledger, but whose objects were never stored, are not counted.
             let existing = self.store.existing(&due).await?.len() as u64;
             self.delete_marked(None, &due).await?;
             swept += existing;

@@ -57,7 +57,6 @@ fn by_brand(brand: &[u8]) -> Option<Sniffed> {
     })
 }
 
-/// The document type is element 0x4282 in the EBML header.
 fn ebml(head: &[u8]) -> Option<Sniffed> {
     let header = head.get(..64).unwrap_or(head);
     let at = header.windows(2).position(|id| id == [0x42, 0x82])?;

@@ -2,7 +2,6 @@
 
 pub(in crate::media) const UNKNOWN: &str = "application/octet-stream";
 
-/// Each with the name that replaces it.
 pub(super) const ALIASES: &[(&str, &str)] = &[
     ("image/jpg", "image/jpeg"),
     ("image/pjpeg", "image/jpeg"),
@@ -61,8 +60,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("application/x-binary", UNKNOWN),
 ];
 
-/// Types that share a container format or syntax: a label of one type does not contradict content of another type in
-/// the group.
+/// A label of one type does not contradict content of another type in the same group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     IsoMedia,
@@ -189,7 +187,7 @@ pub(super) const TEXTUAL_MEDIA: &[&str] = &[
     "image/x-xpm",
 ];
 
-/// As a label, such a type is an error unless the content is of that type, or of another type in the same [`Family`].
+/// A label of such a type must match the content, up to its [`Family`].
 pub(super) const VERIFIABLE: &[&str] = &[
     "application/gzip",
     "application/pdf",

@@ -1,6 +1,5 @@
-//! Determines a file's media type from the type that [`sniff`] detects in the file's first bytes, and from its label
-//! (the media type or file extension that the client declares) or else its name. A label that contradicts the content
-//! is an error.
+//! Determines a file's media type from its first bytes ([`sniff`]), and from its label (the media type or file
+//! extension that the client declares) or else its name. A label that contradicts the content is an error.
 
 use super::families::{ALIASES, FAMILIES, Family, TEXTUAL_MEDIA, UNKNOWN, VERIFIABLE};
 use super::{ImageFormat, Sniffed, markup, sniff};
@@ -25,14 +24,13 @@ impl Verdict {
     }
 }
 
-/// The content decides. The label `declared` (a media type or a file extension) is used where the content leaves
-/// several types possible or is of no known format. Without a label, the extension of `name` may refine the type, but
-/// never turns a type that is served as a download into a type that is served inline (see [`may_be_shown`]).
+/// The content decides; the label `declared` counts where the content leaves several types possible. Without a label,
+/// the extension of `name` never turns a type that is served as a download into a type that is served inline (see
+/// [`may_be_shown`]).
 pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<Verdict, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
-    // An extension may stand for several types (`ts` is TypeScript or an MPEG stream), so an extension of a binary
-    // media type is ignored if the content is text.
+    // An extension may stand for several types: `ts` is TypeScript or an MPEG stream.
     let is_ambiguous = |label: &String| is_only_text(label, head) && !has_slash(declared);
     let label =
         declared.and_then(read_label).filter(|label| VERIFIABLE.contains(&label.as_str()) || !is_ambiguous(label));
@@ -60,7 +58,6 @@ fn is_only_text(label: &str, head: &[u8]) -> bool {
         && markup::is_text(head)
 }
 
-/// Besides images, audio and video.
 const SHOWN: [&str; 6] =
     ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
@@ -72,8 +69,7 @@ pub fn may_be_shown(mime: &str) -> bool {
     is_shown && !runs_in_browser(&mime)
 }
 
-/// HTML, XML (also SVG), scripts, Flash, WebAssembly, cache manifests, and messages such as MHTML that may contain
-/// these.
+/// Includes SVG and other XML, and messages such as MHTML that may contain HTML.
 #[must_use]
 pub fn runs_in_browser(mime: &str) -> bool {
     let mime = canonical(mime);
@@ -148,7 +144,7 @@ fn may_hold_audio_or_video(mime: &str) -> bool {
     )
 }
 
-/// `None` if `label` contradicts `found`, the type detected from the content.
+/// `None` if `label` contradicts `found`.
 fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     let bytes = canonical(found.mime);
     if label == bytes || label == UNKNOWN {
@@ -231,7 +227,6 @@ fn for_kind(mime: String, kind: MediaKind) -> String {
     }
 }
 
-/// `declared` is a media type or a file extension.
 fn read_label(declared: &str) -> Option<String> {
     let text = declared.split(';').next().unwrap_or_default().trim();
     if !text.contains('/') {
@@ -245,7 +240,6 @@ fn read_label(declared: &str) -> Option<String> {
     (text.len() <= MIME_MAX_BYTES && token(top) && token(sub)).then(|| canonical(text))
 }
 
-/// In lower case, without parameters, under its common name.
 pub(in crate::media) fn canonical(mime: &str) -> String {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     ALIASES.iter().find(|(alias, _)| *alias == mime).map_or(mime, |(_, name)| (*name).to_owned())

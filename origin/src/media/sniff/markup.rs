@@ -1,6 +1,5 @@
-//! Detects text that a browser would run: HTML, SVG and XML in UTF-8 or UTF-16. Like WHATWG MIME Sniffing, section 7.1,
-//! but finds the root element behind comments, processing instructions and DOCTYPEs, since undetected markup would be
-//! served as harmless text.
+//! Detects text that a browser would run. Like WHATWG MIME Sniffing, section 7.1, but finds the root element behind
+//! comments, processing instructions and DOCTYPEs, since undetected markup would be served as harmless text.
 
 use super::Sniffed;
 use shared::media::MediaKind;
@@ -61,7 +60,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     xml.then(|| Sniffed::of("text/xml", MediaKind::File))
 }
 
-/// Ignores the namespace prefix. `tag` is the text after the `<` of the root element.
+/// `tag` is the text after the `<` of the root element.
 fn element(tag: &str, xml: bool) -> Option<Sniffed> {
     let name = tag.split(|c: char| is_blank(c) || c == '>' || c == '/').next().unwrap_or_default();
     let local = name.rsplit(':').next().unwrap_or_default();
@@ -95,8 +94,7 @@ fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// UTF-16 if `head` begins with a byte order mark of UTF-16, or with `<` and a NUL in either order. In UTF-8, `None`
-/// unless the first character after white space is `<`.
+/// UTF-16 if `head` begins with a byte order mark of UTF-16, or with `<` and a NUL in either order.
 fn decode(head: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();

@@ -27,14 +27,13 @@ use super::{Listed, Listing, ObjectBytes};
 use crate::config::{Addressing, BucketAddress};
 use crate::database::media::{FOLDER, ObjectKey};
 
-/// S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 83 GB. A file that is no larger than
-/// one part is stored by one request.
+/// S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 83 GB.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
 /// Of one file; enough to use the bandwidth despite latency.
 const FILE_PARTS_AT_ONCE: usize = 3;
 
-/// Of all files, including files that are no larger than a part: 64 MiB of memory. Thumbnails are not counted.
+/// The limit of all files: 64 MiB of memory. Thumbnails are not counted.
 const PARTS_AT_ONCE: usize = 8;
 
 const HEADS_AT_ONCE: usize = 8;
@@ -42,8 +41,8 @@ const HEADS_AT_ONCE: usize = 8;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     pub(super) connect: Duration,
-    /// From a request's start to the head of its response, and for each pause in the response's body. A part must be
-    /// sent within this time: 8 MiB in 30 s need 2.3 Mbit/s, three concurrent parts 7 Mbit/s.
+    /// Covers the head of the response, and each pause in its body. A part must be sent within this time: 8 MiB in 30 s
+    /// need 2.3 Mbit/s.
     pub(super) answer: Duration,
     /// No further attempt is made when this time has passed since the first attempt began.
     pub(super) retry: Duration,
@@ -62,7 +61,6 @@ impl Timeouts {
 #[derive(Debug, Clone)]
 pub(super) struct Bucket {
     service: Arc<AmazonS3>,
-    /// Empty, or ends with `/`.
     prefix: Arc<str>,
     /// Removed from error messages, since services may repeat it.
     access_key: Arc<str>,
@@ -124,8 +122,7 @@ impl Bucket {
         let bucket = self.clone();
         tokio::spawn(async move {
             let outcome = bucket.send(&file, key).await;
-            // Dropping the file of a resumable upload does not delete it: the upload needs the file if the object is
-            // deleted again.
+            // The file of a resumable upload stays: the upload needs the file if the object is deleted again.
             spawn_blocking(move || drop(file)).await?;
             outcome
         })
@@ -260,7 +257,6 @@ impl Bucket {
         }
     }
 
-    /// At most [`NAMED_MAX_BYTES`].
     pub(super) async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
         let options = GetOptions { range: Some(GetRange::Bounded(0..NAMED_MAX_BYTES)), ..GetOptions::default() };
         let found = match self.service.get_opts(&self.named_path(name), options).await {
@@ -274,7 +270,6 @@ impl Bucket {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// A service without conditional writes replaces an existing mark.
     pub(super) async fn claim(&self, owner: String) -> Result<(), StoreError> {
         let (path, only_new) = (self.named_path(OWNER), PutOptions::from(PutMode::Create));
         let put = self.service.put_opts(&path, owner.clone().into(), only_new);

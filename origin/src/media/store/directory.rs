@@ -93,7 +93,6 @@ impl Directory {
         self.root.join(name)
     }
 
-    /// Not in folders below the subfolders.
     pub(super) fn list(&self) -> Listing {
         let top = self.root.join(FOLDER);
         Box::pin(async_stream::try_stream! {
@@ -134,7 +133,6 @@ impl Reader {
         Ok(Self { file, left })
     }
 
-    /// At most [`READ_BYTES`]; empty at the end.
     fn piece(&mut self) -> io::Result<Bytes> {
         let length = usize::try_from(self.left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
         let mut piece = BytesMut::zeroed(length);
@@ -145,14 +143,12 @@ impl Reader {
     }
 }
 
-/// `name` is the folder's path within the store.
 fn entries(path: &Path, name: &str) -> io::Result<(Vec<Listed>, Vec<String>)> {
     let (mut files, mut folders) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let own = entry.file_name().to_string_lossy().into_owned();
         let about = match entry.metadata() {
-            // The file was deleted meanwhile.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             about => about?,
         };

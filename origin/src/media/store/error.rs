@@ -1,23 +1,20 @@
-//! Errors of the store, and their conversion to problem responses. Messages name no path, bucket or host; the cause,
-//! which may name them, is only for operators: in the log, and on the terminal of a command.
+//! Errors of the store. Messages name no path, bucket or host; the cause, which may name them, is only for operators.
 
 use std::error::Error;
 use std::io;
 
 use shared::error::{ErrorCode, Problem};
 
-/// For operators only, since the cause may name paths, buckets and hosts.
 pub type Cause = Box<dyn Error + Send + Sync + 'static>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("there is no such object in the store")]
     NotFound,
-    /// The disk, quota or bucket is full, or the operating system refuses to let the file grow further (EFBIG).
+    /// Includes EFBIG: the operating system refuses to let the file grow further.
     #[error("the store is full")]
     Full(#[source] Cause),
-    /// The store can't be reached or does not answer in time, a directory was deleted, or the service reports an error
-    /// that may pass, such as status 408, 429 or 503.
+    /// Includes a deleted directory, and errors of the service that may pass, such as status 408, 429 or 503.
     #[error("the store is not available")]
     Unavailable(#[source] Cause),
     #[error("the store denies access")]
@@ -81,15 +78,13 @@ impl From<io::Error> for StoreError {
                 Self::Full(Box::new(error))
             }
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Self::Denied(Box::new(error)),
-            // Directories are created when the program starts, so a missing directory means that it was deleted or that
-            // its disk was unmounted.
+            // Directories are created at the start: this one was deleted, or its disk was unmounted.
             io::ErrorKind::NotFound => Self::Unavailable(Box::new(error)),
             _ => Self::Other(Box::new(error)),
         }
     }
 }
 
-/// A task that panicked, or that was cancelled because the runtime shuts down.
 impl From<tokio::task::JoinError> for StoreError {
     fn from(error: tokio::task::JoinError) -> Self {
         Self::Other(Box::new(error))

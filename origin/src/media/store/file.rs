@@ -1,5 +1,5 @@
-//! One staged file on the local disk, with blocking I/O: writes and hashes the file. Dropping deletes the file, unless
-//! it was published or belongs to a resumable upload.
+//! One staged file on the local disk, with blocking I/O. Dropping deletes the file, unless it was published or belongs
+//! to a resumable upload.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,7 +17,6 @@ use crate::files::remove_file;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lifetime {
     Owner,
-    /// Not deleted when the [`StagedFile`] is dropped, since an upload may be resumed from the file.
     Kept,
     Gone,
 }
@@ -30,10 +29,10 @@ pub(super) struct StagedFile {
     written: u64,
     /// For type detection; empty for a new file.
     head: Vec<u8>,
-    /// `None` after resuming at an offset above 0, since the earlier bytes were not hashed, and after `finish`.
+    /// `None` after resuming at an offset above 0, since the earlier bytes were not hashed.
     hash: Option<Sha256>,
     sha256: Option<[u8; 32]>,
-    /// Keeps this process' folder from being deleted. The file of a resumable upload is in another folder.
+    /// Keeps this process' folder from being deleted.
     _folder: Option<Arc<ProcessFolder>>,
 }
 
@@ -72,7 +71,6 @@ impl StagedFile {
         Ok(file)
     }
 
-    /// `None` if the file is shorter than `offset`, where it is truncated.
     pub(super) fn resume(path: PathBuf, offset: u64) -> io::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(&path)?;
         let length = file.metadata()?.len();
@@ -110,7 +108,6 @@ impl StagedFile {
         &self.head
     }
 
-    /// `None` before [`finish`](Self::finish) and after the first call.
     pub(super) fn take_sha256(&mut self) -> Option<[u8; 32]> {
         self.sha256.take()
     }
@@ -140,14 +137,14 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Atomic. The file of a resumable upload also keeps its old name, so that publishing can be repeated if no row is
-    /// written for the object; but not on a file system without hard links.
+    /// Atomic. The file of a resumable upload also keeps its old name if the file system has hard links, so that
+    /// publishing can be repeated if no row is written for the object.
     pub(super) fn publish_as(&mut self, to: &Path) -> io::Result<()> {
         if self.lifetime == Lifetime::Kept {
             match std::fs::hard_link(&self.path, to) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
-                // A hard link can fail because the file system does not support it. The file is then renamed.
+                // The file system may not support hard links. The file is then renamed.
                 Err(_) => {}
             }
         }

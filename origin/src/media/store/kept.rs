@@ -1,5 +1,5 @@
-//! The exclusive lock on the file of a resumable upload, valid for all processes that share the disk. The kernel
-//! releases the lock when the locking process ends, even by a crash.
+//! The exclusive lock on the file of a resumable upload, valid for all processes that share the disk, until the locking
+//! process ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -15,7 +15,6 @@ pub struct Held {
 }
 
 impl Held {
-    /// `None` if the file is locked already.
     pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -23,7 +22,7 @@ impl Held {
             Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
             Err(error) => return Err(error.into()),
         }
-        // The previous lock holder may have deleted the file: `path` then names no file, or another one.
+        // The previous lock holder may have deleted the file.
         let (ours, named) = (file.metadata()?, std::fs::metadata(path)?);
         if (ours.dev(), ours.ino()) != (named.dev(), named.ino()) {
             return Err(io::ErrorKind::NotFound.into());
@@ -33,7 +32,7 @@ impl Held {
         Ok(Some(Self { length: ours.len(), _file: file }))
     }
 
-    /// At the time of locking; all these bytes are synced to the disk.
+    /// All these bytes are synced to the disk.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length

@@ -1,5 +1,4 @@
-//! Small files with given names in a store, beside its objects: the owner mark, which has the id of the installation
-//! that owns the store, and the manifests of backups.
+//! Small files with given names in a store, beside its objects: the owner mark, and the manifests of backups.
 
 use std::io;
 use std::path::PathBuf;
@@ -11,18 +10,16 @@ use crate::files::{fill_private, replace_private};
 
 pub(super) const OWNER: &str = "owner";
 
-/// The rest of a longer file is ignored. The files that this program writes are far shorter.
+/// The files that this program writes are far shorter.
 pub(super) const NAMED_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Store {
-    /// `None` also for an empty mark, which is left if the machine fails between the creation and the writing of its
-    /// file.
+    /// `None` also for an empty mark, which is left if the machine fails while the mark is written.
     pub async fn owner(&self) -> Result<Option<String>, StoreError> {
         Ok(self.named(OWNER).await?.filter(|mark| !mark.trim().is_empty()))
     }
 
-    /// The caller must read the mark afterwards, since an existing mark may be another installation's and stays. A
-    /// bucket without conditional writes replaces an existing mark.
+    /// The caller must read the mark afterwards, since another installation may have set it.
     pub async fn claim(&self, owner: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {

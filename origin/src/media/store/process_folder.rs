@@ -1,6 +1,5 @@
-//! The folder in which one process stages files, and the deletion of folders of processes that have ended. Each folder
-//! has a lock file beside it, which its process locks. The kernel releases the lock when the process ends, even by a
-//! crash, so several processes can share the directory.
+//! The folder in which one process stages files, and the deletion of folders of ended processes. A lock file beside
+//! each folder, which the kernel unlocks when the process ends, tells whether the process runs.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -26,7 +25,6 @@ pub(super) struct ProcessFolder {
 }
 
 impl ProcessFolder {
-    /// `parent` must exist.
     pub(super) fn make(parent: &Path) -> io::Result<Self> {
         for _ in 0..TRIES_MAX_COUNT {
             let path = parent.join(Uuid::now_v7().to_string());
@@ -63,8 +61,7 @@ pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<u
         if path.extension().is_some_and(|extension| extension == LOCK) {
             swept += sweep_locked(&path, effect)?;
         } else if !path.with_extension(LOCK).exists() {
-            // A folder is created after its lock file and deleted before it, so a folder without a lock file is
-            // abandoned.
+            // A folder is created after its lock file and deleted before it, so this folder is abandoned.
             swept += remove_counted(&path, effect)?;
         }
     }
@@ -90,7 +87,6 @@ fn remove_counted(path: &Path, effect: Effect) -> io::Result<usize> {
     let (count, remove): (usize, fn(&Path) -> io::Result<()>) = match std::fs::read_dir(path) {
         Ok(files) => (files.count(), remove_directory),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => (1, remove_file),
-        // Another process has deleted the entry meanwhile.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(error),
     };

@@ -1,5 +1,4 @@
-//! Converts errors of the crate `object_store` to [`StoreError`]. The crate exposes a response's status only in the
-//! error's text, so the text is parsed. The store's tests check the parsing against an S3 service over HTTP.
+//! Converts errors of the crate `object_store`, which exposes a response's status only in the error's text.
 
 use std::error::Error;
 
@@ -12,7 +11,7 @@ const CAUSE_MAX_CHARS: usize = 1_000;
 
 const STATUS: &str = "non-2xx status code: ";
 
-/// For a response with status 200 but an error in its body, as S3 may send.
+/// S3 may send status 200 with an error in the body.
 const LATE: &str = "Server returned error response: ";
 
 /// Codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.
@@ -34,7 +33,7 @@ pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> Stor
     }
 }
 
-/// False if the response's body says that the bucket does not exist (a response to HEAD has no body).
+/// A response that names a missing bucket does not count; a response to HEAD has no body.
 pub(super) fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && !chain(error).contains("NoSuchBucket")
 }

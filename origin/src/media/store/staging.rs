@@ -1,5 +1,5 @@
-//! Staged files, such as those of uploads and backups: written and hashed in pieces on blocking threads, and deleted
-//! when they are dropped unpublished, except the files of resumable uploads.
+//! Staged files: written and hashed in pieces on blocking threads, and deleted when they are dropped unpublished,
+//! except the files of resumable uploads.
 
 use std::io;
 use std::mem;
@@ -15,14 +15,12 @@ use super::file::StagedFile;
 use super::process_folder::{self, ProcessFolder};
 use crate::files::private_directory;
 
-/// Moving a piece to a blocking thread takes 10 µs, writing it 250 µs at 1 GB/s. An upload has two pieces in memory:
-/// one is being filled, one is being written.
+/// Moving a piece to a blocking thread takes 10 µs, writing it 250 µs at 1 GB/s. An upload has two pieces in memory.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
 /// Kept in memory for type detection, which needs at most 4 KiB.
 pub const HEAD_BYTES: usize = 4 * 1024;
 
-/// Dropping this value deletes the file, unless the file belongs to a resumable upload.
 #[derive(Debug)]
 pub struct Staging {
     job: Job,
@@ -36,7 +34,6 @@ pub struct Staging {
 enum Job {
     Idle(Box<StagedFile>),
     Running(JoinHandle<Done>),
-    /// All further writes fail.
     Failed,
 }
 
@@ -85,7 +82,6 @@ impl Staging {
         Ok(())
     }
 
-    /// Syncs the file. After an error, the file is deleted, unless it belongs to a resumable upload.
     pub async fn finish(mut self) -> Result<Staged, StoreError> {
         self.hand_over(move |file, piece| file.finish(piece)).await?;
         self.wait_for_write().await?;
@@ -96,16 +92,14 @@ impl Staging {
         Ok(Staged { file: Some(file), size: self.size, sha256, head: mem::take(&mut self.head) })
     }
 
-    /// Syncs and closes the file, and returns its size in bytes. The file of a resumable upload stays, even after an
-    /// error.
+    /// Syncs the file, and returns its size in bytes. The file of a resumable upload stays, even after an error.
     pub async fn suspend(mut self) -> Result<u64, StoreError> {
         self.hand_over(move |file, piece| file.suspend(piece)).await?;
         self.wait_for_write().await?;
         Ok(self.size)
     }
 
-    /// Returns the error of the previous piece; the error of `work` is returned by the next call or by
-    /// [`wait_for_write`](Self::wait_for_write).
+    /// Returns the error of the previous piece; the error of `work` is returned by the next call.
     async fn hand_over(
         &mut self,
         work: impl FnOnce(&mut StagedFile, &[u8]) -> std::io::Result<()> + Send + 'static,
@@ -144,7 +138,6 @@ impl Drop for Staging {
     fn drop(&mut self) {
         match mem::replace(&mut self.job, Job::Failed) {
             Job::Idle(file) => drop_elsewhere(file),
-            // A file that is being written is dropped after the write.
             Job::Running(handle) => {
                 if let Ok(runtime) = Handle::try_current() {
                     runtime.spawn(async move {
@@ -163,7 +156,7 @@ fn failed() -> StoreError {
     StoreError::other("an earlier piece of the file was not written")
 }
 
-/// On a blocking thread, since deleting a large file from the disk takes a while.
+/// Deleting a large file from the disk takes a while.
 fn drop_elsewhere(file: Box<StagedFile>) {
     match Handle::try_current() {
         Ok(runtime) => {
@@ -173,7 +166,6 @@ fn drop_elsewhere(file: Box<StagedFile>) {
     }
 }
 
-/// Dropping this value deletes the file, unless the file belongs to a resumable upload.
 #[derive(Debug)]
 pub struct Staged {
     /// `None` only while this value is dropped or consumed.
@@ -232,7 +224,6 @@ impl StagingFolder {
         Ok(Self { path, own })
     }
 
-    /// Of processes that have ended. Files of resumable uploads stay.
     pub(super) fn sweep(&self, effect: Effect) -> io::Result<usize> {
         process_folder::sweep(&self.path, KEPT, effect)
     }

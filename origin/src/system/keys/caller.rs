@@ -34,7 +34,7 @@ struct Parts {
 pub(super) enum Credential {
     Key,
     UserToken(Arc<Issuer>),
-    /// A link to the console, which may only be exchanged for a key.
+    /// May only be exchanged for a key.
     Link,
 }
 
@@ -79,7 +79,6 @@ impl Caller {
         self.principal().expires_at()
     }
 
-    /// The read account for a read key and for a role that may not write to tables.
     pub fn account(&self) -> Access {
         match self.rights() {
             Rights::Full => Access::Full,
@@ -97,19 +96,16 @@ impl Caller {
         self.role().and_then(|role| role.role().rate_limit())
     }
 
-    /// The shorter of the role's limit and `of_service`.
     pub fn statement_timeout(&self, of_service: Duration) -> Duration {
         self.role().and_then(|role| role.role().timeout()).map_or(of_service, |of_role| of_role.min(of_service))
     }
 
-    /// The lower of the role's limit and `of_service`.
     pub fn max_rows(&self, of_service: Option<u64>) -> Option<u64> {
         let of_role = self.role().and_then(|role| role.role().max_rows());
         of_service.into_iter().chain(of_role).min()
     }
 
-    /// Everything for a caller without a role, even with a read key, whose uploads and deletions `shared::policy`
-    /// refuses.
+    /// Everything for a caller without a role: `shared::policy` refuses uploads and deletions of read keys.
     pub fn media(&self) -> MediaInterface {
         let upload = self.upload_rights().is_ok();
         MediaInterface {
@@ -119,7 +115,6 @@ impl Caller {
         }
     }
 
-    /// Listing, metadata, private bytes and signing of URLs.
     pub fn readable_files(&self) -> ReadableFiles {
         match self.role() {
             Some(role) => rights::readable(role.role().media(), role.claims(), self.as_uploader(role)),
@@ -139,7 +134,6 @@ impl Caller {
         }
     }
 
-    /// All files without a role, since `shared::policy` has refused read keys before.
     pub fn changeable_files(&self) -> FileScope {
         match self.role() {
             Some(role) => rights::scope_of(role.role().media(), self.as_uploader(role)),
@@ -147,7 +141,6 @@ impl Caller {
         }
     }
 
-    /// For a key, the text or number in its claim `sub`, or else its id; for a user's token, the id of its subject.
     pub fn uploader(&self) -> Option<Uploader> {
         self.role().map(|role| self.as_uploader(role))
     }
@@ -161,8 +154,8 @@ impl Caller {
         }
     }
 
-    /// Equal for callers of a project with the same role, used claims and subject. The subject of a key is its claim
-    /// `sub`, or else its id; the subject of a user's token is the pair of issuer and `sub`.
+    /// Equal for callers of a project with the same role, used claims and subject (a key's `sub` or id; a token's
+    /// issuer and `sub`).
     pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
         let mut bytes = role.identity();
         if self.issuer().is_some() || role.claims().get("sub").is_none() {
@@ -171,7 +164,7 @@ impl Caller {
         bytes
     }
 
-    /// `target` is the field that a foreign key refers to, `database` that of the table with the foreign key.
+    /// `database` is that of the table with the foreign key.
     pub fn sees(&self, database: &DatabaseName, target: &Reference) -> bool {
         let (database_name, table) = match target.table.split_once('.') {
             Some((database, table)) => (DatabaseName::parse(database).ok(), table),

@@ -1,7 +1,6 @@
-//! Authenticates requests by keys and users' tokens, and caches the results. Every change of keys, roles or issuers
-//! increments a number in MariaDB, which [`KeyRegistry::watch`] polls each second to begin a new *generation* of the
-//! changed project: results of earlier generations are not used. A key's row that is changed by hand, without a new
-//! generation, takes effect within a minute.
+//! Authenticates requests, and caches the results. Every change of keys, roles or issuers increments a number in
+//! MariaDB, which [`KeyRegistry::watch`] polls each second to begin a new *generation* of the changed project: results
+//! of earlier generations are not used. A key's row that is changed by hand takes effect within a minute.
 
 mod entry;
 mod generations;
@@ -33,10 +32,9 @@ use crate::database::single_flight::LoadAborted;
 use crate::query::plan::access::{CallerRole, Rights};
 use crate::query::role::Claims as RuleClaims;
 
-/// [`TOKENS_MAX_BYTES`] limits the actual number.
 const TOKENS_EXPECTED_COUNT: usize = 10_000;
 
-/// Of all cached tokens. The claims of one token may take some kilobytes.
+/// The claims of one token may take some kilobytes.
 const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// About the maximum delay until a revocation takes effect while MariaDB answers.
@@ -60,19 +58,17 @@ pub struct KeyRegistry {
     lookups: AtomicU64,
     uses: Mutex<HashMap<Uuid, u64>>,
     changes: watch::Sender<Arc<Change>>,
-    /// The keys of the callers that wait in [`KeyRegistry::ended`], with the number of waiting callers.
+    /// The callers that wait in [`KeyRegistry::ended`], by key.
     awaited: Mutex<HashMap<Uuid, (ProjectName, usize)>>,
 }
 
 #[derive(Debug)]
 struct Change {
     noticed_at: Instant,
-    /// The status of the changed projects' keys in `awaited`, read once, so that not every waiting caller queries
-    /// MariaDB.
+    /// Read once, so that not every waiting caller queries MariaDB.
     keys: HashMap<Uuid, KeyStatus>,
 }
 
-/// Counts a caller that waits in [`KeyRegistry::ended`] until dropped.
 struct Awaited<'a> {
     registry: &'a KeyRegistry,
     id: Uuid,
@@ -98,7 +94,6 @@ struct Present {
 }
 
 impl KeyRegistry {
-    /// [`Keys::prepare`] must have created a signing key.
     pub async fn open(admin: Admin, keys: Keys) -> Result<Self, KeyError> {
         let present = read(&admin, &keys, &Issuers::default()).await?;
         Ok(Self {
@@ -120,8 +115,7 @@ impl KeyRegistry {
         self.authenticate_at(authorization, now()).await
     }
 
-    /// Also accepts the token of a link to the console. Doesn't check whether the link was used before:
-    /// [`Keys::open_session`] does.
+    /// Also accepts the token of a link to the console. [`Keys::open_session`] checks whether the link was used before.
     pub async fn authenticate_creator(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         let token = Token::from_header(authorization)?;
         if !token.of_user().is_some_and(|token| token.is_of_link()) {
@@ -151,7 +145,7 @@ impl KeyRegistry {
             return self.used(&entry, now);
         }
         self.lookups.fetch_add(1, Ordering::Relaxed);
-        // Boxed: the look-up seldom runs, but every request's future would reserve space for it.
+        // Boxed: every request's future would reserve space for the look-up, which seldom runs.
         let entry = Box::pin(self.look_up(token, now)).await?;
         self.tokens.insert(digest, Arc::clone(&entry));
         self.used(&entry, now)
@@ -163,8 +157,7 @@ impl KeyRegistry {
         Ok(caller)
     }
 
-    /// Requests since the start whose token was not cached, and requests whose token was. Tokens with an invalid
-    /// signature are never cached.
+    /// Requests whose token was not cached, and requests whose token was. Invalid signatures are never cached.
     pub fn lookups(&self) -> (u64, u64) {
         (self.lookups.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed))
     }
@@ -175,8 +168,7 @@ impl KeyRegistry {
             return self.verify_user(token, &present, now).await;
         }
         let principal = token.verify(&present.keys, now)?;
-        // The generation is read before the key's row: if keys change in between, the entry has an old generation and
-        // is not used.
+        // The generation is read before the key's row: if keys change in between, the entry is not used.
         let generation = self.generation(principal.project(), &present);
         let id = principal.key_id();
         let status = self.status(id).await?;
@@ -194,7 +186,6 @@ impl KeyRegistry {
         if Arc::ptr_eq(&self.present.load(), present) { generation } else { generation.ended() }
     }
 
-    /// The entry has an error if the signature is valid, but the token gives no existing role.
     async fn verify_user(&self, token: UserToken<'_>, present: &Arc<Present>, now: u64) -> Result<Arc<Entry>, Problem> {
         let issuer = Arc::clone(present.issuers.of(&token)?);
         let generation = self.generation(&issuer.row().project, present);
@@ -218,7 +209,6 @@ impl KeyRegistry {
         self.admin.key_status(id, None).await.map_err(|error| unavailable(&error))
     }
 
-    /// `None` if the principal's role does not exist.
     async fn rights(&self, principal: &Principal, generation: &Generation) -> Result<Option<Rights>, Problem> {
         let grant = match principal.grant() {
             Grant::Full => return Ok(Some(Rights::Full)),
@@ -259,7 +249,6 @@ impl KeyRegistry {
             }
             healthy = outcome.is_ok();
         }
-        // An error is ignored: these last uses are then lost.
         let _ = self.flush().await;
     }
 
@@ -269,8 +258,7 @@ impl KeyRegistry {
             let present = read(&self.admin, &self.keys, &before.issuers).await?;
             let projects = self.admin.changed_projects(before.version, present.version).await?;
             let concerns = |of: &ProjectName| projects.as_ref().is_none_or(|projects| projects.contains(of));
-            // The statuses are read after the version. A caller that begins to wait after this queries its key's
-            // status itself.
+            // A caller that begins to wait after this queries its key's status itself.
             let ids: Vec<Uuid> =
                 lock(&self.awaited).iter().filter(|(_, (of, _))| concerns(of)).map(|(id, _)| *id).collect();
             let keys = self.admin.key_statuses(&ids).await?;
@@ -281,9 +269,8 @@ impl KeyRegistry {
         Ok(())
     }
 
-    /// Waits until the key is revoked or deleted, the issuer removed or changed, or the role changed or removed.
-    /// Doesn't end at the caller's expiry. Checks only after the generation has changed: [`KeyRegistry::refresh`] then
-    /// reads the keys of all waiting callers at once.
+    /// Waits for a change of the key, issuer or role, but not for the caller's expiry. Checks only after the generation
+    /// has changed: [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
     pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
         let mut changes = self.changes.subscribe();
         let _awaited = caller.issuer().is_none().then(|| self.await_key(&caller));
@@ -316,7 +303,7 @@ impl KeyRegistry {
         Awaited { registry: self, id }
     }
 
-    /// `known` is the status of the key; if it is `None`, the status is read from MariaDB.
+    /// If `known` is `None`, the status is read from MariaDB.
     async fn is_live(
         &self,
         caller: &Caller,
@@ -352,7 +339,6 @@ impl KeyRegistry {
     }
 }
 
-/// Issuers that are also in `before` keep their fetched keys.
 async fn read(admin: &Admin, keys: &Keys, before: &Issuers) -> Result<Present, KeyError> {
     // The version is read first, so that the next poll notices a change made between the two reads.
     let version = admin.key_changes().await?;

@@ -33,7 +33,7 @@ enum Keys {
 }
 
 impl Issuers {
-    /// Leaves out rows whose keys are malformed. Keys that were fetched from a URL for an issuer in `before` are kept.
+    /// Keys that were fetched from a URL for an issuer in `before` are kept.
     pub(super) fn new(rows: Vec<IssuerRow>, before: &Self) -> Self {
         let mut issuers: Vec<Arc<Issuer>> = Vec::with_capacity(rows.len());
         for row in rows {
@@ -66,8 +66,8 @@ impl Issuers {
 }
 
 impl Keys {
-    /// A URL shares the fetched keys of the entry of `remotes` with that URL. `None`, after logging, if the URL or JWK
-    /// set of the row is malformed.
+    /// A URL shares the fetched keys of an entry of `remotes`. `None`, after logging, if the URL or JWK set is
+    /// malformed.
     fn of(row: &IssuerRow, remotes: impl FnOnce() -> Vec<Arc<RemoteKeys>>) -> Option<Self> {
         let malformed = |error: &dyn std::fmt::Display| {
             let (project, issuer) = (row.project.as_str(), &*row.issuer);
@@ -99,7 +99,7 @@ impl Issuer {
         }
     }
 
-    /// If no cached key has signed the token, fetches the issuer's keys, at most once a minute.
+    /// Fetches the issuer's keys at most once a minute.
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
         token.check_header()?;
         let keys = match &self.keys {
@@ -126,8 +126,8 @@ impl Issuer {
         }
     }
 
-    /// A text that is not in the issuer's map is the role's name. Of a list, the first item in the map counts. If there
-    /// is no claim, or no item of its list is in the map, the issuer's fixed role counts.
+    /// A text that is not in the issuer's map is the role's name. If no claim gives a role, the issuer's fixed role
+    /// counts.
     fn role_of(&self, claims: &RoleClaims) -> Option<KeyGrant> {
         let fixed = || self.row.role.clone().map(KeyGrant::Role);
         let Some(name) = &self.row.role_claim else {
@@ -149,8 +149,7 @@ impl Issuer {
     }
 }
 
-/// The dots of a name such as `app_metadata.role` lead into objects; those of a URL, as in `https://example.com/role`,
-/// are part of the name.
+/// The dots of a name such as `app_metadata.role` lead into objects; those of a URL are part of the name.
 fn claim<'a>(claims: &'a RoleClaims, name: &str) -> Option<&'a Value> {
     match name.split_once('.') {
         Some((first, rest)) if !name.contains("://") => {

@@ -1,5 +1,4 @@
-//! Compares an account's rights with the rights that it should have, for ready-made accounts (those that the
-//! configuration names) and `selkie doctor`. Does no I/O.
+//! Compares an account's rights with the rights that it should have. Does no I/O.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,6 @@ use crate::database::admin::{AccountState, DatabaseRights};
 /// Newer MariaDB servers include these rights in `ALL PRIVILEGES` on a database.
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 
-/// Empty if the account has no rights beyond `allowed`, except `HARMLESS` ones.
 pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     let mut faults = Vec::new();
     if !state.global.is_empty() {
@@ -37,7 +35,6 @@ pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {
     faults
 }
 
-/// Empty if the account lacks none of `needed`.
 pub fn lack(state: &AccountState, needed: &DatabaseRights) -> Vec<String> {
     needed
         .iter()

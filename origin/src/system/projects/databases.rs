@@ -1,5 +1,4 @@
-//! A project's databases: creates, adopts, releases, drops and lists them, and finds their owners. To adopt a database
-//! is to give a project a database that exists already.
+//! A project's databases. To adopt a database is to give a project a database that exists already.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +15,6 @@ pub struct OwnedDatabase {
     pub project: ProjectName,
     /// A full key may have dropped a recorded database.
     pub presence: Presence,
-    /// What the project's full keys may drop.
     pub drops: Drops,
 }
 
@@ -35,7 +33,7 @@ enum Change {
 }
 
 impl Projects {
-    /// Sorted by name. Includes recorded databases that MariaDB no longer has.
+    /// Includes recorded databases that MariaDB no longer has.
     pub async fn databases(&self, of: Option<&ProjectName>) -> Result<Vec<OwnedDatabase>, ProjectError> {
         let present: BTreeSet<DatabaseName> = self.admin.databases().await?.into_iter().collect();
         let projects: BTreeSet<ProjectName> = self.admin.projects().await?.into_iter().map(|row| row.name).collect();
@@ -61,14 +59,14 @@ impl Projects {
         Ok(rows.map(|row| (row.name, (row.project, row.drops))).collect())
     }
 
-    /// Recorded databases that the project's full keys may not drop as a whole.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
         let mut rows = self.admin.owned_databases().await?;
         rows.retain(|row| row.project == *project && row.drops != Drops::Database);
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
-    /// Includes all projects with ready-made accounts, because the admin account may be unable to see their databases.
+    /// The admin account may be unable to see the databases of projects with ready-made accounts, which are all
+    /// included.
     pub async fn with_table(&self, table: &str) -> Result<BTreeSet<ProjectName>, ProjectError> {
         let holding = self.admin.databases_with(table).await?;
         let recorded = self.recorded().await?;
@@ -84,7 +82,7 @@ impl Projects {
         Ok(projects.into_iter().map(|row| row.name).collect())
     }
 
-    /// Returns the database's name as MariaDB stores it.
+    /// Returns the name as MariaDB stores it.
     pub async fn create_database(
         &self,
         project: &ProjectName,
@@ -103,8 +101,7 @@ impl Projects {
         self.locked_database(project, name, Change::Adopt(drops)).await
     }
 
-    /// The project's accounts lose their rights on the database, unless they are from the configuration, and their
-    /// connections to it end if the admin account may end them.
+    /// Accounts from the configuration keep their rights on the database.
     pub async fn release_database(
         &self,
         project: &ProjectName,
@@ -192,7 +189,6 @@ impl Projects {
         }
     }
 
-    /// By a record or by the database's name.
     pub async fn owner(&self, name: &DatabaseName) -> Result<Option<ProjectName>, ProjectError> {
         if let Some((owner, _)) = self.recorded().await?.remove(name) {
             return Ok(Some(owner));
@@ -207,8 +203,7 @@ impl Projects {
         self.mend(project).await
     }
 
-    /// Accounts from the configuration keep their rights. Ends connections to the database if the admin account may end
-    /// them.
+    /// Ends the accounts' connections to the database if the admin account may end them.
     pub(super) async fn revoke_and_delete_record(
         &self,
         project: &ProjectName,

@@ -34,7 +34,6 @@ pub enum ProjectError {
     Default(ProjectName),
     #[error("project {project} owns databases: {}", databases.join(", "))]
     OwnsDatabases { project: ProjectName, databases: Vec<String> },
-    /// A file or database was added during the removal.
     #[error("something was added to project {0} during its removal")]
     StillUsed(ProjectName),
     #[error("project {project} owns files: {count}")]
@@ -43,7 +42,6 @@ pub enum ProjectError {
     Exists(DatabaseName),
     #[error("there is no database {}", shown(.0.as_str()))]
     NotThere(DatabaseName),
-    /// With its wildcards escaped.
     #[error(
         "the name {} is too long to be granted by itself: 64 characters, of which _, % and \\ count twice",
         shown(.0.as_str())

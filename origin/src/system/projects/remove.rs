@@ -1,6 +1,5 @@
-//! Removes a project: its keys, accounts and databases (or only their records), and then its row, so that an
-//! interrupted removal can be repeated. Between [`Projects::close`] and [`Projects::remove`], the caller deletes the
-//! project's files.
+//! Removes a project: its keys, accounts and databases, and then its row, so that an interrupted removal can be
+//! repeated. Between [`Projects::close`] and [`Projects::remove`], the caller deletes the project's files.
 
 use shared::ident::ProjectName;
 
@@ -14,7 +13,6 @@ const REFERRED_TO: u16 = 1451;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     Refuse,
-    /// The databases stay without an owner.
     Release,
     /// Adopted databases that the project's full keys may not drop are released.
     Drop,
@@ -40,8 +38,7 @@ impl Projects {
         Ok(())
     }
 
-    /// Ends the connections of the project's accounts if the admin account may do so. Tokens of the project's issuers
-    /// stay valid until [`Projects::remove`]. Returns the number of revoked keys.
+    /// Tokens of the project's issuers stay valid until [`Projects::remove`]. Returns the number of revoked keys.
     pub async fn close(&self, project: &ProjectName) -> Result<usize, ProjectError> {
         let revoked = self.admin.revoke_keys_of(project, now()).await?;
         self.drop_accounts(project).await?;

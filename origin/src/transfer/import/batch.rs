@@ -1,5 +1,5 @@
-//! Reads a file into batches, each with the rows to send and the lines that can't be read as rows. The same file,
-//! options and mapping always give the same batches, so that a batch that is sent again has the same bytes as before.
+//! Reads a file into batches. The same file, options and mapping always give the same batches, so that a batch that is
+//! sent again has the same bytes as before.
 
 use std::io;
 use std::ops::Range;
@@ -16,8 +16,7 @@ use crate::transfer::records::{Cell, Record, Records};
 use crate::transfer::refusals::{Reason, Reject};
 use crate::transfer::{Form, MappedColumn};
 
-/// Of rows and of lines that can't be read, unless a single one has more. Quotes that are added to the last row's cells
-/// are not counted.
+/// A single larger row is allowed. Quotes that are added to the last row's cells are not counted.
 const BATCH_MAX_BYTES: usize = 1024 * 1024;
 
 const COMMA: u8 = b',';
@@ -25,9 +24,8 @@ const COMMA: u8 = b',';
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     form: Form,
-    /// With the line break; empty for lines of JSON.
     header: Vec<u8>,
-    /// `None`: the column is left out.
+    /// `None` leaves the column out.
     fields: Vec<Option<String>>,
 }
 
@@ -46,15 +44,14 @@ impl Faulty {
 
 #[derive(Debug)]
 pub(super) struct Batch {
-    /// Counts from 0.
     pub(super) number: u64,
-    /// The line number in the file, and the range in `bytes`.
+    /// Each row's line number in the file, and its range in `bytes`.
     rows: Vec<(u64, Range<usize>)>,
-    /// CSV without the header row, or lines of JSON. Each row ends with a line break.
+    /// CSV without the header row, or lines of JSON.
     bytes: Vec<u8>,
     pub(super) faults: Vec<Faulty>,
     faulty_bytes: usize,
-    /// In hexadecimal digits, of the rows and last line numbers of all batches up to and including this one.
+    /// Covers the rows and last line numbers of all batches up to and including this one.
     pub(super) hash: String,
     pub(super) last_line: u64,
 }
@@ -114,7 +111,6 @@ impl Layout {
         body
     }
 
-    /// `row` is the row's index in the batch. The entry has the row as it was sent.
     pub(super) fn reject<'a>(&self, batch: &Batch, row: usize, reason: &'a Reason) -> Reject<'a> {
         let (line, range) = batch.rows.get(row).cloned().unwrap_or_default();
         let text = String::from_utf8_lossy(&batch.bytes[range]);
@@ -125,7 +121,6 @@ impl Layout {
         Reject { line, reason, row, text: None }
     }
 
-    /// An empty object if the row can't be read.
     fn object(&self, row: &[u8]) -> Members {
         let mut records = Records::new(row, Form::Csv { delimiter: COMMA });
         let Ok(Some(Record { content: Ok((text, cells)), .. })) = records.next() else {
@@ -162,8 +157,7 @@ impl Serialize for Members {
     }
 }
 
-/// `raw` is the cell as the file has it, with its quotes. A cell without quotes gets quotes if it contains a comma, as
-/// it may in a file with another delimiter.
+/// A cell without quotes gets quotes if it contains a comma, as it may in a file with another delimiter.
 fn push_cell(bytes: &mut Vec<u8>, raw: &str, is_quoted: bool) {
     let needs_quotes = !is_quoted && memchr::memchr(COMMA, raw.as_bytes()).is_some();
     if needs_quotes {
@@ -179,8 +173,7 @@ fn end_row(bytes: &mut Vec<u8>) {
     bytes.push(b'\n');
 }
 
-/// Batches have fewer rows than `batch_rows` if the file has many columns, or if the rows would exceed
-/// [`BATCH_MAX_BYTES`]. Returns without an error if the receiver is dropped. Blocks.
+/// Batches have fewer rows than `batch_rows` if the rows would exceed [`BATCH_MAX_BYTES`]. Blocks.
 pub(super) fn read(
     survey: Survey,
     layout: &Layout,

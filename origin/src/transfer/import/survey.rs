@@ -11,20 +11,18 @@ use crate::transfer::columns::{Column, check_header};
 use crate::transfer::records::{Record, Records};
 use crate::transfer::{Form, Input, MappedColumn, TransferError};
 
-/// Of an [`Extent::Sample`].
 const SAMPLE_MAX_ROWS: u64 = 1_000;
 const SAMPLE_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Of an InnoDB table.
+/// InnoDB's limit.
 const COLUMNS_MAX_COUNT: usize = 1_017;
 
 pub(super) struct Survey {
     pub(super) form: Form,
     pub(super) columns: Vec<Column>,
-    /// Without lines that can't be read as rows.
+    /// Lines that can't be read as rows are not counted.
     pub(super) rows: u64,
     pub(super) is_whole: bool,
-    /// From the file's beginning.
     pub(super) source: Box<dyn Read + Send>,
 }
 
@@ -87,7 +85,6 @@ impl Survey {
                 let message = format!("the header row can't be read: {}", fault.message.trim_end_matches('.'));
                 TransferError::usage(message, "the first row of CSV must name the fields, in UTF-8")
             })?;
-            // No column's name ends with a blank.
             let names = cells.iter().map(|cell| cell.value(text).unwrap_or_default());
             let names: Vec<String> = names.map(|name| name.trim_end_matches(' ').to_owned()).collect();
             check_header(&names, delimiter)?;
@@ -118,7 +115,6 @@ impl Survey {
     fn add_object(&mut self, text: &str) -> Result<(), TransferError> {
         let Ok(members) = body_members::<&RawValue>(text.as_bytes()) else { return Ok(()) };
         for (nth, (name, value)) in members.iter().enumerate() {
-            // Most objects have the same keys in the same order.
             let at = match self.columns.get(nth) {
                 Some(column) if column.name == *name => nth,
                 _ => match self.columns.iter().position(|column| column.name == *name) {
@@ -130,7 +126,6 @@ impl Survey {
                     None => {
                         let mut values = Values::default();
                         if self.rows > 1 {
-                            // The rows before this one have no such key.
                             values.add_null();
                         }
                         self.columns.push(Column { name: name.clone().into_owned(), values });

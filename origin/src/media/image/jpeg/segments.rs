@@ -9,7 +9,7 @@ use std::ops::Range;
 
 const SEGMENTS_MAX_COUNT: usize = 4096;
 
-/// Of tables and headers before the first scan. Encoders write a few KB.
+/// Encoders write a few KB of tables and headers.
 const HEAD_MAX_BYTES: usize = 1024 * 1024;
 
 /// 64 numbers of 16 bits.
@@ -109,7 +109,6 @@ fn scans(reader: &mut BufReader<File>) -> Result<Range<u64>, ImageFault> {
     }
 }
 
-/// As libjpeg does.
 fn next_marker(reader: &mut BufReader<File>) -> Result<u8, ImageFault> {
     let mut byte = [0];
     loop {
@@ -199,8 +198,7 @@ impl Frame {
         u64::from(units_across) * u64::from(units_down) * blocks.sum::<u64>() * BLOCK_BYTES
     }
 
-    /// Only tables, and the JFIF and Adobe segments, which determine the colour space. The JFIF and Adobe segments are
-    /// rewritten, so that libjpeg doesn't misread them.
+    /// The JFIF and Adobe segments are rewritten, so that libjpeg doesn't misread them.
     fn head(&self, jfif: bool, adobe: Option<u8>, tables: &[u8]) -> Vec<u8> {
         let mut head = vec![0xFF, 0xD8];
         if jfif {
@@ -219,7 +217,6 @@ impl Frame {
     }
 }
 
-/// Collected from the numbered segments in which JPEG files store the profile.
 #[derive(Default)]
 struct Profile {
     parts: BTreeMap<u8, Vec<u8>>,
@@ -227,7 +224,7 @@ struct Profile {
 }
 
 impl Profile {
-    /// Ignores duplicates, and parts with which the profile would exceed [`colour::ICC_MAX_BYTES`].
+    /// Ignores parts with which the profile would exceed [`colour::ICC_MAX_BYTES`].
     fn add(&mut self, content: &[u8]) {
         let Some([number, _count, part @ ..]) = content.strip_prefix(b"ICC_PROFILE\0") else {
             return;

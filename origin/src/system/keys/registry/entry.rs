@@ -22,13 +22,11 @@ const NODE_ENTRIES: usize = 11;
 /// Besides the node's entries.
 const NODE_BYTES: usize = 16;
 
-/// For a key's status or a user's token, if the generation doesn't change.
 const RECHECK_SECONDS: u64 = 60;
 
-/// For the absence of a key's row. Only tokens with a valid signature are looked up, so forged tokens cause no queries.
+/// Only tokens with a valid signature are looked up, so forged tokens cause no queries.
 const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 
-/// Between two recorded uses of a key.
 const USE_GRANULARITY_SECONDS: u64 = 60;
 
 #[derive(Debug)]
@@ -36,7 +34,6 @@ pub(super) struct Entry {
     generation: Generation,
     looked_up_at: u64,
     caller: Result<Caller, Problem>,
-    /// `None` for a user's token, which MariaDB doesn't record.
     key: Option<KeyUse>,
     bytes: u64,
 }
@@ -101,7 +98,7 @@ impl Entry {
         }
     }
 
-    /// `None` if the key was noted less than [`USE_GRANULARITY_SECONDS`] ago or is not live, and for users' tokens.
+    /// `None` if the use should not be recorded.
     pub(super) fn to_note(&self, now: u64) -> Option<Uuid> {
         let key = self.key.as_ref()?;
         let noted_at = key.noted_at.load(Ordering::Relaxed);
@@ -113,7 +110,6 @@ impl Entry {
     }
 }
 
-/// Approximate: the parsed claims, and their texts for the role's rules.
 fn claims_bytes(principal: &Principal) -> usize {
     let Grant::Role(grant) = principal.grant() else {
         return 0;
@@ -123,7 +119,6 @@ fn claims_bytes(principal: &Principal) -> usize {
     map_bytes::<Value>(claims.len()) + map_bytes::<String>(claims.len()) + heap
 }
 
-/// Approximate, in bytes.
 fn heap_bytes(value: &Value) -> usize {
     match value {
         // A number itself has no heap memory; its text for the role's rules has some bytes.
@@ -137,7 +132,6 @@ fn heap_bytes(value: &Value) -> usize {
     }
 }
 
-/// Approximate, for a `BTreeMap` from strings to `V`.
 fn map_bytes<V>(len: usize) -> usize {
     let nodes = len.div_ceil(NODE_ENTRIES.div_ceil(2));
     nodes * (NODE_ENTRIES * size_of::<(String, V)>() + NODE_BYTES)

@@ -14,13 +14,12 @@ use crate::database::single_flight::SingleFlight;
 use crate::query::plan::access::{ProjectRole, Views};
 use crate::query::role::Role;
 
-/// [`ROLES_MAX_BYTES`] limits the actual number.
 const ROLES_EXPECTED_COUNT: usize = 1_000;
 
-/// Without the roles' tables: eight of the largest definitions.
+/// Eight of the largest definitions, without the roles' tables.
 const ROLES_MAX_BYTES: u64 = 8 * PARSED_TIMES * ROLE_MAX_BYTES as u64;
 
-/// Approximate memory of a parsed definition, as a multiple of its text.
+/// The approximate memory of a parsed definition is this multiple of its text.
 const PARSED_TIMES: u64 = 8;
 
 /// Approximate, without the role's definition.
@@ -60,7 +59,7 @@ impl Roles {
         Self { admin, cached: Arc::new(cached), views: Arc::default(), loads: SingleFlight::default() }
     }
 
-    /// The role was read in the given generation or later. Concurrent calls for the same role share one query.
+    /// Reads the role in the given generation or later. Concurrent calls for the same role share one query.
     pub(super) async fn role(
         &self,
         project: &ProjectName,
@@ -94,7 +93,6 @@ fn cached(roles: &RoleCache, key: &RoleKey, generation: u64) -> Option<Arc<Proje
     roles.get(key).filter(|cached| cached.generation == generation).map(|cached| cached.role)
 }
 
-/// Also returns the number of bytes of the definition.
 async fn load(
     admin: &Admin,
     views: Arc<Views>,

@@ -1,5 +1,5 @@
 //! The JWK set of an issuer that publishes it under a URL. A fetched set stays in use while the issuer can't be
-//! reached. All times are seconds since 1970.
+//! reached.
 
 use std::error::Error as _;
 use std::net::IpAddr;
@@ -27,7 +27,7 @@ pub enum UrlFault {
     Credentials,
 }
 
-/// HTTPS, or HTTP to `localhost` or a loopback address.
+/// Accepts HTTPS, or HTTP to `localhost` or a loopback address.
 pub fn parse_url(text: &str) -> Result<Url, UrlFault> {
     let url = Url::parse(text).map_err(|_| UrlFault::Syntax)?;
     if !is_secure(&url) {
@@ -75,7 +75,6 @@ impl From<reqwest::Error> for FetchFault {
     }
 }
 
-/// Returns the keys that can verify tokens, which may be none, and the other keys.
 pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
     let is_local = is_loopback(url);
     // Building the client reads the system's certificates, which blocks.
@@ -134,7 +133,6 @@ struct State {
     keys: Option<Arc<VerificationKeys>>,
     fetched_at: u64,
     asked_at: Option<u64>,
-    /// The channel closes when the fetch ends.
     flight: Option<watch::Receiver<()>>,
 }
 
@@ -147,8 +145,8 @@ impl RemoteKeys {
         &self.url
     }
 
-    /// Fetches cached keys again in the background after [`JWKS_REFRESH_SECONDS`]. Without cached keys, waits for a
-    /// fetch; `None` if it fails, or if one failed that began less than [`JWKS_FIRST_FETCH_MIN_SECONDS`] ago.
+    /// Fetches cached keys again in the background after [`JWKS_REFRESH_SECONDS`]. Waits for a fetch if no keys are
+    /// cached; `None` if the fetch fails, or if one failed that began less than [`JWKS_FIRST_FETCH_MIN_SECONDS`] ago.
     pub(super) async fn keys(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = {
             let mut state = self.state();
@@ -164,15 +162,15 @@ impl RemoteKeys {
         self.state().keys.clone()
     }
 
-    /// For a token whose key is not cached. Returns the old keys if the fetch failed; `None` if the last fetch began
-    /// less than [`JWKS_FETCH_MIN_SECONDS`] ago.
+    /// Returns the old keys if the fetch failed; `None` if the last fetch began less than [`JWKS_FETCH_MIN_SECONDS`]
+    /// ago.
     pub(super) async fn newer(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = self.begin_fetch(&mut self.state(), now);
         wait(flight?).await;
         self.state().keys.clone()
     }
 
-    /// `None` if the last fetch began too recently. A fetch continues if its callers are cancelled.
+    /// A fetch continues if its callers are cancelled.
     fn begin_fetch(self: &Arc<Self>, state: &mut State, now: u64) -> Option<watch::Receiver<()>> {
         // A closed channel here means that the fetch has panicked: a fetch that ends normally removes it from `state`.
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
