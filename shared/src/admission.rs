@@ -50,7 +50,6 @@ pub fn body_too_large(most: usize) -> Problem {
         .with_hint("Send the records in several requests.")
 }
 
-/// Callers without an API key may see these.
 const fn is_public(code: ErrorCode) -> bool {
     matches!(code, ErrorCode::RouteNotFound | ErrorCode::MethodNotAllowed | ErrorCode::UriTooLong)
 }

@@ -23,9 +23,9 @@ pub struct Conditions<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Send,
-    /// 304
+    /// The response is a 304.
     NotModified,
-    /// 412: `If-Match` or `If-Unmodified-Since` does not hold.
+    /// The response is a 412: `If-Match` or `If-Unmodified-Since` does not hold.
     Failed,
 }
 
@@ -86,7 +86,6 @@ enum Strength {
     Strong,
 }
 
-/// With quotes but without `W/`, up to the first malformed tag.
 fn tags(list: &str) -> impl Iterator<Item = (&str, Strength)> {
     let mut rest = list;
     std::iter::from_fn(move || {

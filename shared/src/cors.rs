@@ -6,7 +6,6 @@ use crate::ident::shown;
 use crate::operation::route;
 use std::fmt;
 
-/// A day.
 const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 
 /// Names `Authorization`, because `*` does not include that header.
@@ -16,7 +15,6 @@ const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idemp
 
 const ALLOWED_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 
-/// In addition to those that CORS always allows.
 const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, Content-Length, Content-Range, ETag, \
                                Idempotency-Replayed, Location, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, \
                                Selkie-Media-Id, Selkie-Media-Thumbnail-Url, Selkie-Media-Url, Server-Timing, \
@@ -27,7 +25,7 @@ const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, C
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorsOrigins {
-    /// Empty if any origin is allowed.
+    /// An empty list allows any origin.
     listed: Vec<Box<str>>,
 }
 
@@ -54,7 +52,6 @@ impl CorsOrigins {
         Ok(Self { listed })
     }
 
-    /// `origin` is the request's header `Origin`.
     pub fn answer_headers<'a>(
         &self,
         origin: Option<&'a str>,

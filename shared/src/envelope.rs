@@ -22,11 +22,10 @@ pub enum Shape {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailer {
-    /// Records on all pages.
+    /// The number of records on all pages.
     pub count: Option<u64>,
-    /// Fewer records than requested, because of the role's `maxRows` or the setting `max_rows`.
+    /// The response has fewer records than requested, because of the role's `maxRows` or the setting `max_rows`.
     pub limited: bool,
-    /// The cursor of the next page.
     pub next: Option<String>,
     /// Further records follow, but there is no cursor of the next page.
     pub more: bool,
@@ -134,7 +133,6 @@ impl Encoder {
         self.finish_with(&Trailer::default())
     }
 
-    /// As [`Encoder::finish`], with `trailer` unless the format has none.
     pub fn finish_with(mut self, trailer: &Trailer) -> Vec<u8> {
         if !self.format.has_trailer() {
             return self.out;

@@ -161,7 +161,6 @@ struct Inner {
     message: Cow<'static, str>,
     hint: Option<Cow<'static, str>>,
     details: Option<Details>,
-    /// Of the same body.
     others: Vec<Problem>,
     allow: Option<&'static str>,
     allowance: Option<Allowance>,
@@ -259,13 +258,11 @@ impl Problem {
         self
     }
 
-    /// Of a 405, for example `"GET, POST"`.
     pub fn with_allow(mut self, methods: &'static str) -> Self {
         self.inner.allow = Some(methods);
         self
     }
 
-    /// Adds `RateLimit-Policy`, `RateLimit` and `Retry-After`.
     pub fn with_allowance(mut self, allowance: Allowance) -> Self {
         self.inner.allowance = Some(allowance);
         self.with_retry_after(allowance.seconds())

@@ -23,7 +23,7 @@ impl Fingerprint {
     }
 }
 
-/// The order makes no difference.
+/// The order of the items makes no difference.
 pub(crate) fn unordered<T: Hash, H: Hasher>(items: &[T], state: &mut H) {
     // A heap adds less code to the edge's wasm than a sort.
     let prints: BinaryHeap<Fingerprint> = items.iter().map(Fingerprint::of).collect();

@@ -64,7 +64,7 @@ impl Format {
     }
 }
 
-/// `q=1`, in thousandths.
+/// The largest weight, `q=1`, in thousandths.
 const WEIGHT_MAX: u16 = 1000;
 
 struct Range {
@@ -113,7 +113,7 @@ impl Range {
     }
 }
 
-/// In thousandths. JSON's own entry takes precedence over wildcards.
+/// Weights in thousandths. JSON's own entry takes precedence over wildcards.
 #[derive(Default)]
 struct Wish {
     exact: Option<u16>,
@@ -129,7 +129,7 @@ impl Wish {
     }
 }
 
-/// In thousandths. An invalid weight counts as one thousandth, the smallest above 0.
+/// Returns thousandths. An invalid weight counts as one thousandth, the smallest above 0.
 fn parse_weight(text: &str) -> u16 {
     let thousandths = |text: &str| -> Option<u16> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

@@ -103,7 +103,6 @@ impl<'de> Deserialize<'de> for Borrowed<'de> {
 /// As [`Value::of`], for a string.
 pub(crate) fn string(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     match text.as_bytes() {
-        // Without a backslash, the text needs no decoding.
         [b'"', string @ .., b'"'] if memchr::memchr(b'\\', string).is_none() => Ok((&text[1..text.len() - 1]).into()),
         _ => serde_json::from_str::<String>(text).map(Cow::Owned),
     }
@@ -297,7 +296,6 @@ pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'
     members.map(|members| members.0).map_err(|fault| body_problem(text, &fault))
 }
 
-/// Of serde_json's messages.
 const SURROGATE_FAULTS: [&str; 2] = ["lone leading surrogate in hex escape", "unexpected end of hex escape"];
 
 fn body_problem(text: &str, fault: &serde_json::Error) -> Problem {

@@ -76,7 +76,7 @@ impl FromStr for Access {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
     Full,
-    /// Reading every record, schema and file of the project.
+    /// The grant allows reading every record, schema and file of the project.
     Read,
     Role(Arc<RoleGrant>),
 }
@@ -87,7 +87,6 @@ pub struct RoleGrant {
     pub claims: RoleClaims,
 }
 
-/// By name, as the token has them.
 pub type RoleClaims = BTreeMap<String, serde_json::Value>;
 
 impl Grant {
@@ -126,7 +125,6 @@ pub struct Claims {
     acc: AccessClaim,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     role: Option<String>,
-    /// For the role's rules.
     #[serde(default, skip_serializing_if = "RoleClaims::is_empty")]
     clm: RoleClaims,
     iat: u64,
@@ -224,7 +222,7 @@ impl Principal {
         self
     }
 
-    /// Seconds since 1970; invalid from this second on.
+    /// The key is invalid from this second since 1970 on.
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
     }
@@ -245,7 +243,7 @@ pub fn verify(authorization: Option<&str>, keys: &KeySet, now: u64) -> Result<Pr
     Token::from_header(authorization)?.verify(keys, now)
 }
 
-/// Unverified, at most [`AUTHORIZATION_MAX_BYTES`] long.
+/// The token is unverified and has at most [`AUTHORIZATION_MAX_BYTES`] bytes.
 #[derive(Clone, Copy)]
 pub struct Token<'a>(&'a str);
 

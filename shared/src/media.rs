@@ -150,7 +150,6 @@ impl MediaKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rendition {
-    /// As uploaded.
     Original,
     Thumbnail,
 }

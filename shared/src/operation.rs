@@ -100,7 +100,7 @@ pub enum Listing {
     Tables(DatabaseName),
 }
 
-/// Contains only what the caller may use.
+/// A description contains only what the caller may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApiForm {
     OpenApi,
@@ -112,7 +112,6 @@ pub enum ApiForm {
 impl ApiForm {
     pub const ALL: [Self; 4] = [Self::OpenApi, Self::TypeScript, Self::Python, Self::Rust];
 
-    /// In `/api/v1/…`.
     pub const fn file_name(self) -> &'static str {
         match self {
             Self::OpenApi => "openapi.json",
@@ -179,7 +178,6 @@ impl RecordOperation {
         }
     }
 
-    /// `None` also for inserts, and for operations on one record by its id.
     pub fn filter(&self) -> Option<&Condition> {
         match self {
             Self::Read(read) => read.filter.as_ref(),
@@ -222,7 +220,7 @@ impl RecordOperation {
         }
     }
 
-    /// May be run twice.
+    /// A read may be run twice.
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read(_) | Self::ReadOne(_))
     }

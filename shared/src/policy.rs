@@ -76,7 +76,6 @@ actions! {
 }
 
 impl Action {
-    /// For an API key without a role.
     pub const fn needs(self) -> Access {
         match self.permitted() {
             Permitted::ReadKeys => Access::Read,
@@ -107,16 +106,14 @@ pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
     }
 }
 
-/// `what` is such as "run SQL".
 pub fn role_forbids(what: &str) -> Problem {
     Problem::new(ErrorCode::RoleForbids, format!("The key's role may not {what}."))
         .with_hint("Ask whoever manages the project to allow it in the role, or for a key with another role.")
 }
 
-/// Never change data.
+/// These methods never change data.
 pub const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
 
-/// As the table's metadata lists them.
 pub fn table_methods(may: impl Fn(Action) -> bool) -> Vec<&'static str> {
     let by_action: [(Action, &[&str]); 4] = [
         (Action::Read, READ_METHODS),

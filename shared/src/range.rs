@@ -6,9 +6,8 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Extent {
     Whole,
-    /// Not empty.
     Part(Range<u64>),
-    /// No byte of the file: a 416.
+    /// The range has no byte of the file: the response is a 416.
     Beyond,
 }
 
@@ -51,7 +50,6 @@ pub fn beyond(size: u64) -> Problem {
     Problem::new(ErrorCode::RangeNotSatisfiable, format!("The file has {size} bytes; the range begins behind them."))
 }
 
-/// Saturates at `u64::MAX`.
 fn number(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     plain.then(|| text.parse().unwrap_or(u64::MAX))

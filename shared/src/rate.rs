@@ -6,7 +6,6 @@ use crate::limits::{RATE_PERIOD_MAX_SECONDS, RATE_REQUESTS_MAX_COUNT};
 use std::fmt;
 use std::time::Duration;
 
-/// Requests are counted by API key or user.
 const POLICY: &str = "key";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +18,7 @@ impl RateLimit {
     /// For messages. The caller handles `off`.
     pub const EXPECTED: &'static str = "requests/time, such as 100/1s or 6000/1m, with a time of at most 1h; or off";
 
-    /// `100/1s`, `6000/1m` or `50000/1h`.
+    /// Parses `100/1s`, `6000/1m` or `50000/1h`.
     pub fn parse(text: &str) -> Option<Self> {
         let (requests, time) = text.split_once('/')?;
         let unit = match time.as_bytes().last()? {
@@ -35,12 +34,10 @@ impl RateLimit {
         fits.then_some(Self { requests, seconds })
     }
 
-    /// At least 1.
     pub fn requests(&self) -> u32 {
         self.requests
     }
 
-    /// At least a second.
     pub fn period(&self) -> Duration {
         Duration::from_secs(self.seconds.into())
     }
@@ -50,7 +47,6 @@ impl RateLimit {
         Allowance { limit: self, remaining: requests, seconds: whole_seconds(restored) }
     }
 
-    /// The caller may retry after `wait`.
     pub fn exceeded(self, wait: Duration) -> Problem {
         let message = format!("This key has used up its limit of {self}.");
         let allowance = Allowance { limit: self, remaining: 0, seconds: whole_seconds(wait).max(1) };
@@ -87,7 +83,7 @@ impl Allowance {
         ]
     }
 
-    /// Until the full limit is restored or, for an exceeded limit, until the caller may retry.
+    /// Seconds until the full limit is restored or, for an exceeded limit, until the caller may retry.
     pub fn seconds(&self) -> u32 {
         self.seconds
     }

@@ -185,12 +185,12 @@ impl<'a> Size<'a> {
     }
 }
 
-/// RFC 9110, section 5.5.
+/// HTTP forbids these bytes in a header's value (RFC 9110, section 5.5).
 const fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-/// Accepted only percent-encoded; the replacement character stands for bytes that are not UTF-8.
+/// Such characters are accepted only percent-encoded. The replacement character stands for bytes that are not UTF-8.
 fn has_forbidden_character(part: &str) -> bool {
     let is_forbidden = |byte: u8| byte <= b' ' || matches!(byte, 0x7f | b'"' | b'<' | b'>' | b'\\' | b'`');
     part.bytes().any(is_forbidden) || (!part.is_ascii() && part.contains('\u{fffd}'))

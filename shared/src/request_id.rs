@@ -5,19 +5,18 @@ use std::fmt;
 
 pub const HEADER: &str = "x-request-id";
 
-/// Characters that need no quoting in a header or a log line.
+/// A request id has only characters that need no quoting in a header or a log line.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RequestId(Box<str>);
 
 impl RequestId {
-    /// 1 to 128 letters, digits and `-_.~:+/=@`.
+    /// Accepts 1 to 128 letters, digits and `-_.~:+/=@`.
     pub fn from_incoming(header: &str) -> Option<Self> {
         let allowed = |b: u8| b.is_ascii_alphanumeric() || b"-_.~:+/=@".contains(&b);
         let well_formed = (1..=REQUEST_ID_MAX_BYTES).contains(&header.len()) && header.bytes().all(allowed);
         well_formed.then(|| Self(header.into()))
     }
 
-    /// A UUIDv7.
     pub fn generate(unix_millis: u64, random: &[u8; 10]) -> Self {
         let id = uuid::Builder::from_unix_timestamp_millis(unix_millis, random).into_uuid();
         let mut text = uuid::Uuid::encode_buffer();

@@ -10,7 +10,6 @@ use uuid::Uuid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserCaller {
     Verified(UserIdentity),
-    /// Of a token that the edge could not verify.
     Unverified(TokenDigest),
 }
 
@@ -65,7 +64,6 @@ impl RequestLog {
         self.route.get_or_init(|| route);
     }
 
-    /// For a refusal by this server itself (edge or origin).
     pub fn refused(&self, problem: &Problem) {
         self.failed(problem.code());
     }
@@ -82,17 +80,17 @@ impl RequestLog {
         self.user.get().copied()
     }
 
-    /// Of the API key or, at the origin, of the user.
+    /// The id of the API key or, at the origin, of the user.
     pub fn key(&self) -> Option<Uuid> {
         self.caller.get().map(|caller| caller.key_id())
     }
 
-    /// A label of bounded cardinality.
+    /// The method is a label of bounded cardinality.
     pub fn method(&self) -> &'static str {
         self.method
     }
 
-    /// Also labels metrics; `none` without a route.
+    /// The route also labels metrics; `none` without a route.
     pub fn route_name(&self) -> &'static str {
         self.route.get().copied().unwrap_or("none")
     }

@@ -6,7 +6,6 @@ pub const TRACEPARENT: &str = "traceparent";
 /// Passed on only together with a valid [`TRACEPARENT`].
 pub const TRACESTATE: &str = "tracestate";
 
-/// Of version 00.
 const BYTES: usize = 55;
 
 /// In the form of a `traceparent` of version 00.
@@ -18,7 +17,6 @@ pub struct TraceSpan {
 }
 
 impl TraceSpan {
-    /// `None` if the header is invalid.
     pub fn continued(header: &str, id: [u8; 8]) -> Option<Self> {
         let (text, rest) = header.as_bytes().split_at_checked(BYTES)?;
         let is_form = text.iter().enumerate().all(|(at, byte)| match at {
@@ -62,22 +60,19 @@ impl TraceSpan {
         write_hex(&mut self.text[36..52], &id);
     }
 
-    /// For a request to another server, as part of this span.
     pub fn header(&self) -> &str {
         text(&self.text)
     }
 
-    /// 32 hexadecimal digits.
     pub fn trace(&self) -> &str {
         text(&self.text[3..35])
     }
 
-    /// 16 hexadecimal digits.
     pub fn id(&self) -> &str {
         text(&self.text[36..52])
     }
 
-    /// 16 hexadecimal digits; zeros if the trace begins with this span.
+    /// Zeros if the trace begins with this span.
     pub fn parent(&self) -> &str {
         text(&self.parent)
     }

@@ -22,7 +22,6 @@ use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UploadLimits {
-    /// Of the request body.
     pub body_bytes: u64,
     pub items: usize,
 }
@@ -45,11 +44,10 @@ impl UploadLimits {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The file's index in [`UploadForm::items`].
+    /// The value is the file's index in [`UploadForm::items`].
     ItemBegins(usize),
-    /// Decoded; at least one byte.
+    /// The bytes are decoded, and there is at least one.
     Data(&'a [u8]),
-    /// The file was not empty.
     ItemEnds,
 }
 

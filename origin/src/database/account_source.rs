@@ -28,7 +28,7 @@ impl std::fmt::Debug for AccountSource {
 }
 
 impl AccountSource {
-    /// `repair` runs after MariaDB refused a login.
+    /// `repair` is called after MariaDB refused a login.
     pub fn new(
         find: impl Fn(&ProjectName, Access) -> Account + Send + Sync + 'static,
         repair: impl Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync + 'static,

@@ -44,7 +44,7 @@ where
     rows.into_iter().collect()
 }
 
-/// Discards the rows after the first.
+/// Returns the first row and discards the others.
 pub(super) async fn first<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
 ) -> Result<Option<T>, Error>

@@ -7,14 +7,14 @@ use mysql_async::prelude::Queryable as _;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// 8 KiB per set; MariaDB has about 40 sets.
+/// A coverage takes 8 KiB; MariaDB has about 40 character sets.
 #[derive(Debug, Default)]
 pub(super) struct CharsetCoverages {
     known: Mutex<HashMap<String, Arc<CharsetCoverage>>>,
 }
 
 impl CharsetCoverages {
-    /// `None` if the set covers all of Unicode. `charset` is the name in `information_schema`.
+    /// Returns `None` if the set covers all of Unicode. `charset` is the name in `information_schema`.
     pub(super) async fn of(&self, conn: &mut Conn, charset: &str) -> mysql_async::Result<Option<Arc<CharsetCoverage>>> {
         if matches!(charset, "utf8mb4" | "utf16" | "utf16le" | "utf32") {
             return Ok(None);
@@ -56,7 +56,6 @@ macro_rules! conversions {
     };
 }
 
-/// Character sets that lack some of the first 65,536 characters, with queries that convert a text there and back.
 const CONVERSIONS: &[(&str, &str)] = conversions![
     "armscii8" "ascii" "big5" "cp1250" "cp1251" "cp1256" "cp1257" "cp850" "cp852" "cp866" "cp932"
     "dec8" "eucjpms" "euckr" "gb2312" "gbk" "geostd8" "greek" "hebrew" "hp8" "keybcs2" "koi8r"

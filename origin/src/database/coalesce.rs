@@ -29,26 +29,26 @@ pub struct Coalescer {
     pools: Arc<Pools>,
     reads: Requests<Reads>,
     inserts: Requests<Inserts>,
-    /// Counters since the start; failed statements count too.
+    /// These counters include failed statements.
     shared_statements: AtomicU64,
     shared_requests: AtomicU64,
 }
 
 trait CoalescedStatement: Sized + Send + Sync + 'static {
-    /// [`Key`] adds the account and the time limit.
+    /// [`Key`] adds the account and the time limit to the shape.
     type Shape: Eq + Hash + Send + Sync + 'static;
     type Item: Clone + Send + 'static;
     type Output: Send + 'static;
 
-    /// Found by measurement.
+    /// The value was found by measurement.
     const IN_FLIGHT_MAX: usize;
 
     fn requests(coalescer: &Coalescer) -> &Requests<Self>;
 
-    /// `waiting` is at least 1, and so is the result.
+    /// `waiting` and the result are at least 1.
     fn share(shape: &Self::Shape, waiting: usize) -> usize;
 
-    /// True if the failed statement wrote nothing and a request alone may succeed.
+    /// Returns true if the failed statement wrote nothing and a request alone may succeed.
     fn may_run_alone(error: &DbError, spent: Duration) -> bool;
 
     fn run_one(
@@ -100,11 +100,11 @@ impl<S: Hash> Hash for Key<S> {
 struct Waiter<K: CoalescedStatement> {
     item: K::Item,
     caller: AnswerSender<K>,
-    /// Counts the request in the account's queue until dropped.
+    /// The ticket counts the request in the account's queue until dropped.
     _ticket: QueueTicket,
 }
 
-/// Closed once the request waits no longer (client disconnected, time over).
+/// The channel is closed once the request no longer waits (client disconnected, time over).
 type AnswerSender<K> = oneshot::Sender<Answer<K>>;
 
 type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 /// A connection whose last lease began longer ago is pinged before the next lease, unless its session is reset.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
 pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
-/// Includes the wait for a permit and opening a connection.
+/// The timeout includes the wait for a permit and opening a connection.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest packet that the driver sends or accepts, and so the largest row.
 const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -53,7 +53,7 @@ pub(super) struct Connection {
     used_at: Instant,
     epoch: u64,
     trusted: u64,
-    /// MariaDB's `max_allowed_packet`: MariaDB closes the connection when it gets a larger packet.
+    /// MariaDB closes the connection when it gets a packet larger than `max_allowed_packet`.
     packet_max_bytes: usize,
     pub(super) slot: Slot,
     pub(super) host: Host,
@@ -70,7 +70,8 @@ pub(super) enum DefaultSchema {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionState {
     Pristine,
-    /// Only state that no statement of this program reads. Needs a reset only before a caller's SQL.
+    /// The session has only state that no statement of this program reads: a reset is needed only before a caller's
+    /// SQL.
     Used,
     Dirty,
 }
@@ -115,7 +116,7 @@ impl Connector {
         self.trust.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns without waiting; errors are only logged.
+    /// Does not wait for the KILL; errors are only logged.
     pub(super) fn kill(&self, connection: &Connection) {
         let (id, host) = (connection.conn.id(), &connection.host);
         let is_left = host.left.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -296,7 +297,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Keeps the default schema (MariaDB's manual, `COM_RESET_CONNECTION`).
+    /// The default schema stays (MariaDB's manual, `COM_RESET_CONNECTION`).
     pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
         self.statements.forget();
         self.conn.query_drop("ROLLBACK").await?;
@@ -313,11 +314,10 @@ impl Connection {
 #[error("the server can't reset a session")]
 struct NoReset;
 
-/// An upper bound, in bytes.
+/// Returns an upper bound, in bytes.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
     /// If all values together have more bytes, each value gets packets of its own, of at most this size.
     const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;
-    /// An upper bound for the size of a packet's header.
     const HEAD_BYTES: usize = 32;
     const VALUE_HEAD_BYTES: usize = 12;
     let Params::Positional(values) = params else {

@@ -20,7 +20,7 @@ use shared::policy::role_forbids;
 pub enum DbError {
     #[error("MariaDB refused with {0}")]
     Refused(u16, Refusal),
-    /// Also if the outcome of the work is not known. The text is the cause, for logs only.
+    /// The outcome of the work may be unknown. The text is the cause, for logs only.
     #[error("the connection to MariaDB failed")]
     Unavailable(Box<str>),
     #[error("too many requests wait for a connection")]
@@ -31,7 +31,7 @@ pub enum DbError {
     NoDatabase(DatabaseName),
     #[error("the statement has {0} parameters, {1} were given")]
     ParamCount(u16, usize),
-    /// Also if a row of a list of databases or tables has an unexpected form.
+    /// The driver misread a statement, or a row of a list of databases or tables has an unexpected form.
     #[error("the driver misread the statement")]
     Misread,
     #[error("the statement reads a file of its client")]
@@ -42,19 +42,17 @@ pub enum DbError {
     /// it.
     #[error("the account can't store idempotency receipts")]
     NoReceipts,
-    /// Contains MariaDB's `max_allowed_packet` in bytes.
+    /// The value is MariaDB's `max_allowed_packet` in bytes.
     #[error("the statement is larger than a packet")]
     PacketTooLarge(usize),
-    /// Of a batch, or of a write that returns records.
     #[error("the answer is too large")]
     AnswerTooLarge,
-    /// More than [`INCLUDE_MAX_BYTES`].
+    /// The related records exceed [`INCLUDE_MAX_BYTES`].
     #[error("the related records are too large")]
     IncludeTooLarge,
     /// The head of the response, already sent, promises all rows, but rows added meanwhile exceed the maximum.
     #[error("rows were added while they were read")]
     RowsAdded,
-    /// The database did not reach `X-Selkie-After` within the time limit.
     #[error("the position is not reached")]
     NotReached,
     #[error("the position is another database's")]
@@ -72,7 +70,7 @@ pub enum DbError {
 pub struct Refusal {
     state: String,
     message: String,
-    /// Index in `batchData` of the row at fault.
+    /// The index in `batchData` of the row at fault.
     row: Option<usize>,
 }
 
@@ -148,7 +146,7 @@ impl DbError {
         }
     }
 
-    /// It may then be unknown whether the statement ran.
+    /// After a lost connection, it may be unknown whether the statement ran.
     pub fn is_lost(&self) -> bool {
         match self {
             Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::DatabaseUnavailable),
@@ -176,8 +174,7 @@ impl DbError {
         matches!(self.errno(), Some(1054 | 1146 | 1412 | 1615 | 4092))
     }
 
-    /// 1020: with `innodb_snapshot_isolation` (default since 11.6), a row has changed since the transaction began to
-    /// read.
+    /// 1020 means, with `innodb_snapshot_isolation` (default since 11.6), that a row has changed.
     pub fn is_deadlock(&self) -> bool {
         matches!(self.errno(), Some(1020 | 1213))
     }
@@ -189,7 +186,7 @@ impl DbError {
         }
     }
 
-    /// False for lock timeouts, and for [`DbError::Timeout`].
+    /// Returns false for lock timeouts, and for [`DbError::Timeout`].
     pub fn is_cut_short(&self) -> bool {
         match self {
             Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::QueryTimeout),
@@ -383,12 +380,10 @@ const BROKEN_VIEW: u16 = 1356;
 /// The SQLSTATE that SIGNAL statements in triggers and procedures use by convention.
 const SIGNALLED: &str = "45000";
 
-/// A SIGNAL may carry the same number.
 pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
     matches!(errno, 1062 | 1586) && state != SIGNALLED
 }
 
-/// Of the server, or of the account.
 pub(super) fn has_too_many_connections(error: &mysql_async::Error) -> bool {
     matches!(error, mysql_async::Error::Server(error) if code(error.code, &error.state) == Some(ErrorCode::Overloaded))
 }

@@ -6,7 +6,7 @@
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// If the result is still not valid JSON, returns the whole unchanged output as one JSON string.
+/// Returns the unchanged output as one JSON string if the result is still not valid JSON.
 pub fn plan(text: &str) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(escaped(text)).or_else(|_| serde_json::value::to_raw_value(text))
 }

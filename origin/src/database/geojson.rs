@@ -1,7 +1,6 @@
 //! Converts MariaDB's geometry bytes to GeoJSON (RFC 7946). MariaDB's bytes are four bytes of SRID, which is ignored,
 //! then well-known binary (OGC 06-103r4, section 8.2).
 
-/// Deeper geometry collections are written as `null`.
 const NESTING_MAX_LEVELS: u8 = 16;
 const SRID_BYTES: usize = 4;
 

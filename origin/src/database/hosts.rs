@@ -57,7 +57,6 @@ struct State {
     /// `None` before the first decision, for the only host of a `database_url`, and for [`Purpose::Reading`].
     serving: Option<usize>,
     failovers: u64,
-    /// For [`Purpose::Reading`].
     last_read: usize,
     is_probing: bool,
 }
@@ -78,7 +77,6 @@ pub(in crate::database) struct Host {
 
 #[derive(Clone, Debug, Default)]
 pub struct HostsGauge {
-    /// `None` before the first decision, and for [`Purpose::Reading`].
     pub serving: Option<String>,
     pub count: usize,
     /// The only host of a `database_url` is not probed and counts as healthy.
@@ -131,7 +129,7 @@ impl Hosts {
         &self.0.address
     }
 
-    /// One for each host, in the order of the URL.
+    /// Returns one set of options for each host, in the order of the URL.
     pub(in crate::database) fn options(
         &self,
         user: &str,
@@ -259,7 +257,7 @@ impl Hosts {
         }
     }
 
-    /// For `selkie doctor`; each host has 2 s to answer.
+    /// Serves `selkie doctor`. Each host has 2 s to answer.
     pub async fn facts(&self) -> Vec<(String, Result<HostFacts, String>)> {
         let address = &self.0.address;
         let options = self.options(&address.admin_user, &address.admin_password, |options| options);
@@ -327,7 +325,6 @@ impl Inner {
 enum Pick {
     Host(usize),
     None,
-    /// The choice depends on a probe that has not ended yet.
     Due,
 }
 
@@ -349,8 +346,8 @@ impl State {
         }
     }
 
-    /// Order: the serving host if healthy or being probed, a healthy host, the serving host if behind, a host that is
-    /// behind, the serving host, host 0. `None` only before the first choice.
+    /// Order of choice: the serving host if healthy or being probed, a healthy host, the serving host if behind, a host
+    /// that is behind, the serving host, host 0. `None` only before the first choice.
     fn next(&self) -> Option<usize> {
         let health = |index: usize| self.hosts[index].health;
         let first = |wanted: Health| (0..self.hosts.len()).find(|index| health(*index) == Some(wanted));

@@ -32,12 +32,9 @@ pub enum Claim {
 
 #[derive(Debug)]
 pub enum Receipt {
-    /// The response to the earlier, same request.
     Answer(Vec<u8>),
-    /// The key was used for a different request.
     Mismatch,
     Expired,
-    /// The receipt, or the table of receipts, does not exist.
     Gone,
 }
 

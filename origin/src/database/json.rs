@@ -16,9 +16,9 @@ const BINARY_CHARSET: u16 = 63;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoder {
-    /// A string if the absolute value exceeds 2^53 − 1.
+    /// Written as a string if the absolute value exceeds 2^53 − 1.
     Integer,
-    /// Big-endian bits.
+    /// The bytes are big-endian bits.
     Bit,
     /// An expression of type BIT, such as MAX of a BIT column: decimal digits, or else big-endian bits.
     BitExpression,
@@ -26,13 +26,13 @@ pub(super) enum Decoder {
     /// decimal digits.
     CombinedBit(u8),
     Text,
-    /// The shortest number that reads back equal.
+    /// Written as the shortest number that reads back equal.
     Float,
     Date,
     DateTime(u8),
     /// `[-]HH:MM:SS[.f]`, with two or three digits of hours and this many fractional digits.
     Time(u8),
-    /// Line breaks become spaces; a string if the text is not valid JSON.
+    /// Written with spaces for line breaks; as a string if the text is not valid JSON.
     Json,
     Bytes,
     Geometry,

@@ -30,22 +30,21 @@ use uuid::Uuid;
 /// The maximum length of all accounts' queues together, as a multiple of that of one account's queue (`pool_queue`).
 pub const QUEUES_OF_ALL: usize = 4;
 
-/// Since the connection's last lease began.
+/// The time counts from the start of the connection's last lease.
 const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
-    /// Per caller and account. The account may have [`shares::beyond`] this number, for other callers.
+    /// The limit of one caller of one account. The account may have [`shares::beyond`] this number, for other callers.
     pub size: usize,
-    /// Of all accounts together. Connections to replicas are counted apart, with the same maximum.
+    /// The limit of all accounts together. Connections to replicas are counted apart, with the same limit.
     pub total: usize,
     /// The tickets (see `Pools::ticket`) that one account may have beyond `size`, or [`shares::beyond`] it for callers
     /// that wait with few requests. Further requests fail with [`DbError::Overloaded`].
     pub queue: usize,
-    /// Counts for the wait for a connection of the account, and again for the wait until all accounts together have
-    /// fewer than `total`.
+    /// The limit applies to the wait for a connection of the account, and again to the wait for a slot of `total`.
     pub wait_timeout: Duration,
-    /// Also for checking a connection before it is leased again.
+    /// The limit also applies to checking a connection before it is leased again.
     pub connect_timeout: Duration,
     pub query_timeout: Duration,
 }
@@ -64,9 +63,9 @@ pub struct Pools {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// If the caller's account may only read and a replica can be used; otherwise the primary.
+    /// The read runs on a replica if the caller's account may only read and a replica can be used.
     Replica,
-    /// The host of `database_url` to which [`Hosts`] currently sends reads and writes.
+    /// The statement runs on the host of `database_url` that currently serves.
     Primary,
 }
 
@@ -74,11 +73,11 @@ pub enum ReadFrom {
 pub struct Lessee<'a> {
     pub project: &'a ProjectName,
     pub access: Access,
-    /// Nil for work that is not one caller's.
+    /// The id is nil for work that is not one caller's.
     pub caller: Uuid,
 }
 
-/// One map for each access, so that a look-up allocates nothing.
+/// There is one map for each access, so that a look-up allocates nothing.
 #[derive(Default)]
 struct Accounts {
     full: HashMap<ProjectName, Arc<Account>>,
@@ -109,7 +108,6 @@ pub(super) struct Account {
     pool: managed::Pool<Connector>,
     requests: AtomicUsize,
     project: ProjectName,
-    /// Limits the leased connections, and lets callers take turns.
     leases: Shares,
     queue: Shares,
 }
@@ -125,7 +123,7 @@ pub struct PoolGauge {
     pub open: usize,
     pub in_use: usize,
     pub waiting: usize,
-    /// 0 if a connection was available at once; includes failed attempts. Empty in the result of [`Pools::gauge_of`].
+    /// Includes failed attempts. Empty in the result of [`Pools::gauge_of`].
     pub waits: Durations,
 }
 
@@ -137,13 +135,13 @@ impl Pools {
         Self { settings, hosts, source, accounts, budget, waiting, waits, replicas: None }
     }
 
-    /// With connections and a connection budget of their own, and no replicas.
+    /// The result has connections and a connection budget of its own, and no replicas.
     pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
         let (hosts, source) = (self.hosts.clone(), self.source.clone());
         Self::new(bounds(self.settings), hosts, source)
     }
 
-    /// For callers with a read-only key, or a role that can only read.
+    /// Replicas serve callers with a read-only key, or with a role that can only read.
     pub fn with_replicas(mut self, replicas: Hosts) -> Self {
         // Replication copies the accounts from the primary, so they must not be repaired on a replica.
         let source = self.source.without_repair();
@@ -153,7 +151,6 @@ impl Pools {
         self
     }
 
-    /// `None` if no replica is healthy.
     fn replicas(&self, access: Access, from: ReadFrom) -> Option<&Self> {
         let replicas = self.replicas.as_deref().filter(|_| access == Access::Read && from == ReadFrom::Replica);
         replicas.filter(|replicas| replicas.hosts.any_well())
@@ -226,7 +223,7 @@ impl Pools {
         self.settings.wait_timeout
     }
 
-    /// Never to a replica that [`Pools::with_replicas`] added.
+    /// Never leases a connection to a replica that [`Pools::with_replicas`] added.
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
         self.lease_as(Lessee { project, access, caller: Uuid::nil() }).await
     }
@@ -287,8 +284,7 @@ impl Pools {
         got
     }
 
-    /// The maximum wait for a shared statement: for a connection, then for the statement, which runs for at most
-    /// `limit`.
+    /// Bounds the wait for a shared statement: for a connection, then for a statement of at most `limit`.
     pub(super) fn answer_timeout(&self, limit: Duration) -> Duration {
         let PoolSettings { wait_timeout, connect_timeout, .. } = self.settings;
         wait_timeout + connect_timeout + limit
@@ -361,7 +357,7 @@ impl Pools {
         PoolGauge { waits: self.waits.clone(), ..open }
     }
 
-    /// At the primary and at replicas together, without [`PoolGauge::waits`].
+    /// Adds up the primary and the replicas, without [`PoolGauge::waits`].
     pub fn gauge_of(&self, project: &ProjectName) -> PoolGauge {
         let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge_of(project)).unwrap_or_default();
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);

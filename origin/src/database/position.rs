@@ -88,12 +88,12 @@ fn gtid(text: &str) -> Option<Gtid> {
     Some(Gtid { domain: domain.try_into().ok()?, server: server.try_into().ok()?, number })
 }
 
-/// Unlike `parse`, accepts no sign.
+/// Accepts no sign, unlike `parse`.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// The server id does not matter.
+/// The server id of a GTID does not matter.
 fn include(found: &[Gtid], wanted: &[Gtid]) -> bool {
     are_near(found, wanted, 0)
 }
@@ -110,7 +110,7 @@ impl Connection {
         matches!(self.positions, Positions::Galera | Positions::Primary)
     }
 
-    /// Of any client's last committed write. `None` if the host has no positions or is a replica, or the query fails.
+    /// Returns the position of any client's last committed write; `None` if the host has none, or the query fails.
     pub(super) async fn position(&mut self) -> Option<Position> {
         let found = match self.positions {
             Positions::None | Positions::Replica => return None,
@@ -123,7 +123,7 @@ impl Connection {
         found.inspect_err(|error| tracing::debug!(%error, "the position of a write is not known")).ok().flatten()
     }
 
-    /// True if the host has no positions ([`Positions::None`]).
+    /// Returns true if the host has no positions ([`Positions::None`]).
     pub(super) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
         let (is_reached, is_near) = match (self.positions, position) {
             (Positions::None, _) => (true, true),

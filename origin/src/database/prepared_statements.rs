@@ -6,7 +6,7 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Statement};
 use std::num::NonZeroUsize;
 
-/// Per connection. MariaDB uses about 10 KB for each.
+/// The cache is per connection. MariaDB uses about 10 KB for each statement.
 const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(127);
 /// Longer texts are batches and long lists, which seldom recur.
 const KEPT_TEXT_MAX_BYTES: usize = 8 * 1024;

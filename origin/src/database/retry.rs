@@ -5,7 +5,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retries {
     pub(crate) tries: u32,
-    /// Doubles with each attempt. Up to 100 % is added at random, so that conflicting requests don't meet again.
+    /// The pause doubles with each attempt, plus up to 100 % at random, so that conflicting requests don't meet again.
     pub(crate) pause: Duration,
 }
 

@@ -34,9 +34,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Exceeded by up to one row, or by up to a batch of rows with related records.
+/// A chunk exceeds this size by up to one row, or by up to a batch of rows with related records.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
-/// Enough for most chunks with the row that completes them.
+/// Holds most chunks with the row that completes them.
 pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 const ONE_CAPACITY: usize = 1024;
 
@@ -171,7 +171,7 @@ pub(super) async fn two(
     Ok((first, second))
 }
 
-/// Empty if there is no row, or the cell is NULL, a number or a date.
+/// Returns an empty text if there is no row, or the cell is NULL, a number or a date.
 pub async fn text(
     mut lease: Lease,
     statement: Statement,
@@ -200,14 +200,13 @@ pub struct Written {
     /// JSON text; `null` for a skipped row and a record that the caller may not read.
     pub records: Vec<Vec<u8>>,
     pub last_insert_id: u64,
-    /// Only of an insert that `database::coalesce` ran.
+    /// Set only for an insert that `database::coalesce` ran.
     pub(super) position: Option<Position>,
     /// A record breaks a rule of the caller's role: the transaction must be rolled back.
     pub(super) denied: bool,
 }
 
 impl Written {
-    /// Of the next statement of the same write.
     pub fn and(&mut self, next: Self) {
         self.affected += next.affected;
         self.keys.extend(next.keys);
@@ -321,8 +320,7 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
     Ok(written)
 }
 
-/// As JSON: the value of a single column, or else a string of the values joined by commas, as in the path segment
-/// `{id}`.
+/// Returns a single column's value, or else a string of the values joined by commas, as in the path segment `{id}`.
 fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     let mut out = Vec::new();
     if let [decoder] = decoders {
@@ -344,7 +342,7 @@ fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     out
 }
 
-/// A string of digits if the number exceeds 2^53 − 1.
+/// Writes a string of digits if the number exceeds 2^53 − 1.
 pub fn integer_json(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     Decoder::Integer.write(&Value::UInt(number), &mut out);
@@ -359,7 +357,6 @@ pub(super) fn write_row(encoder: &mut Encoder, keys: &ColumnLabels, decoders: &[
     write_cells(encoder, keys, decoders, |at| value(row, at));
 }
 
-/// The related records come after the rows' own columns in `layout`.
 pub(super) fn write_rows(
     encoder: &mut Encoder,
     layout: &Layout,

@@ -23,12 +23,10 @@ pub struct Sample {
 pub enum Prose {
     Plain,
     Unicode,
-    /// Something to escape every few words.
     Quoted,
 }
 
 impl Sample {
-    /// Like a blog's records.
     pub fn posts(count: u32, prose: Prose) -> Self {
         let (title, paragraph) = match prose {
             Prose::Plain => (
@@ -96,7 +94,6 @@ impl Sample {
         }
     }
 
-    /// The most cells for the fewest bytes.
     pub fn numbers(count: u32) -> Self {
         const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
         Self {

@@ -25,7 +25,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Projects whose views are cached.
 const PROJECTS_MAX: usize = 1_000;
 /// Initial capacities; the limits are in bytes. A smaller number gives fewer shards, and no value may be larger than a
 /// shard.
@@ -37,9 +36,9 @@ const REFRESH_AFTER: Duration = Duration::from_secs(2);
 const STALE_AFTER: Duration = Duration::from_secs(4);
 /// From this age, a description is not used, even if reloading it fails.
 const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
-/// Of one attempt, without the wait for a connection.
+/// The limit applies to one attempt, without the wait for a connection.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Two, because one may be waiting for a locked table.
+/// Two connections, because one may wait for a locked table.
 pub const CONNECTIONS_PER_PROJECT: usize = 2;
 /// Connections for statements (`pool_total`) per connection that reads descriptions.
 const POOL_TOTAL_PER_CONNECTION: usize = 8;
@@ -184,7 +183,7 @@ impl SchemaCache {
         }
     }
 
-    /// After MariaDB refused a statement that was planned with the cached description.
+    /// Called after MariaDB refused a statement that was planned with the cached description.
     pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         let key = KeyRef { project, path }.to_owned();
         Box::pin(self.load(key, Reason::Refused)).await
@@ -195,12 +194,12 @@ impl SchemaCache {
         SchemaChange { cache: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }
 
-    /// Includes failed loads. A load of all tables of a database counts as one.
+    /// Counts failed loads too. A load of all tables of a database counts as one.
     pub fn loads(&self) -> u64 {
         self.loads.load(Ordering::Relaxed)
     }
 
-    /// Cached descriptions returned without a wait.
+    /// Counts cached descriptions that were returned without a wait.
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
@@ -216,7 +215,6 @@ impl SchemaCache {
         *versions.entry(project.clone()).or_default() += 1;
     }
 
-    /// `None` if the project has no database or several.
     pub async fn only_database(&self, project: &ProjectName) -> Result<Option<DatabaseName>, Problem> {
         match self.databases(project).await?.as_slice() {
             [name] => Ok(Some(name.clone())),
@@ -224,7 +222,7 @@ impl SchemaCache {
         }
     }
 
-    /// At most 2,000. Reads from MariaDB each time.
+    /// Returns at most 2,000 names, read from MariaDB each time.
     pub async fn databases(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, Problem> {
         let names =
             again_if_lost(|| async { schema_reader::databases(&mut self.lease(project).await?, LOAD_TIMEOUT).await });
@@ -232,7 +230,7 @@ impl SchemaCache {
         Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
-    /// In all databases. A statement that reads a view may run stored code, even if its text shows none.
+    /// A statement that reads a view may run stored code, even if its text shows none.
     pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
         let version = self.version(project);
         let usable = |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
@@ -346,7 +344,6 @@ enum SchemaEffect {
 }
 
 impl SchemaChange {
-    /// The cached schema then stays valid.
     pub(super) fn did_not_run(mut self) {
         self.effect = SchemaEffect::None;
     }

@@ -43,7 +43,6 @@ const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.ST
 const FOREIGN_KEYS: &str = "SELECT COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA ORDER BY BINARY CONSTRAINT_NAME";
-/// Of all primary keys, and of all foreign keys within the database.
 const RELATIONS: &str = "SELECT CONSTRAINT_NAME, TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE \
      WHERE TABLE_SCHEMA = ? AND (CONSTRAINT_NAME = 'PRIMARY' OR REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA) \
@@ -58,7 +57,7 @@ const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA LIM
 
 const VIEWS: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'";
 
-/// On an async thread.
+/// Larger descriptions are parsed on a thread for blocking work.
 const PARSED_AT_ONCE_MAX_BYTES: usize = 256 * 1024;
 
 type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
@@ -66,9 +65,9 @@ type ColumnRow = (String, String, String, String, Option<String>, String, String
 #[derive(Debug)]
 pub(super) enum Found {
     Table(Arc<Table>),
-    /// Names of tables of the database, at most 2,000.
+    /// The names of at most 2,000 tables of the database.
     OtherTables(Vec<String>),
-    /// Names of databases that the account sees, at most 2,000.
+    /// The names of at most 2,000 databases that the account sees.
     OtherDatabases(Vec<String>),
 }
 
@@ -94,7 +93,6 @@ pub(super) async fn load(
     }
 }
 
-/// At most 2,000, without those of MariaDB and Selkie.
 pub(super) async fn databases(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
     let names = names(lease, DATABASES, limit).await?;
     Ok(names.into_iter().filter(|name| !is_system(name)).collect())
@@ -104,7 +102,6 @@ pub(super) async fn views(lease: &mut Lease, limit: Duration) -> Result<Vec<Stri
     names(lease, VIEWS, limit).await
 }
 
-/// With the bytes that were read.
 pub(super) async fn relations(
     lease: &mut Lease,
     database: &DatabaseName,
@@ -207,7 +204,6 @@ async fn read(
     Ok(Found::Table(Arc::new(parsed)))
 }
 
-/// On a thread for blocking work if parsing would take milliseconds.
 async fn parse<T: Send + 'static>(
     budget: &DescriptionBudget,
     parse: impl FnOnce() -> T + Send + 'static,
@@ -233,7 +229,6 @@ struct TableRows {
     triggers: u64,
     update_triggers: bool,
     read_only: bool,
-    /// The SELECT of a view, as MariaDB stores it.
     definition: Option<String>,
 }
 
@@ -359,7 +354,6 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
 /// first `max_sort_length` bytes of a value's sort key, which each session sets to 1,024 or more.
 fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16> {
     const SORTED_BYTES: u16 = 1_024;
-    /// Upper bound, even if MariaDB would compare more.
     const BEGINNING_CHARS: u16 = 256;
     let bytes_a_char = match collation {
         "" => 1,
@@ -402,12 +396,11 @@ fn kind(data_type: &str) -> Kind {
         "inet6" => Kind::Inet6,
         "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring" | "multipolygon"
         | "geometrycollection" => Kind::Geometry,
-        // Also unknown types of later MariaDB versions.
+        // Unknown types of later MariaDB versions are read as text.
         _ => Kind::Text,
     }
 }
 
-/// An expression has no quotes and stays unchanged.
 fn unquoted(text: &str) -> String {
     match text.strip_prefix('\'').and_then(|text| text.strip_suffix('\'')) {
         Some(inner) => inner.replace("''", "'").replace("\\\\", "\\"),

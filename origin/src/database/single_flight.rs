@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Running<K, V, E> = HashMap<K, Shared<BoxFuture<'static, Result<V, E>>>>;
 
-/// Their number is not limited here; loads wait for a pooled connection, for a limited time.
+/// The number of loads is not limited here; loads wait for a pooled connection, for a limited time.
 pub(crate) struct SingleFlight<K, V, E> {
     running: Arc<Mutex<Running<K, V, E>>>,
 }

@@ -32,14 +32,12 @@ pub struct Transaction<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// Also if the transaction ended with its connection.
     Ended,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnswerBudget {
     pub rows: usize,
-    /// Of JSON.
     pub bytes: usize,
 }
 
@@ -57,7 +55,6 @@ impl AnswerBudget {
 pub struct Rows {
     pub json: Vec<u8>,
     pub count: usize,
-    /// The query has more rows than the maximum.
     pub has_more: bool,
 }
 
@@ -86,7 +83,6 @@ pub async fn write(
     written.inspect(|written| progress.add_rows(written.affected))
 }
 
-/// `limit` is the time limit of the whole transaction.
 pub async fn transact(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -156,7 +152,7 @@ impl<'a> Transaction<'a> {
         self.heed(started, written)
     }
 
-    /// Returns at most `max_rows` rows. After an error, the caller must roll back.
+    /// After an error, the caller must roll back.
     pub async fn rows(
         &mut self,
         statement: Statement,

@@ -36,7 +36,7 @@ fn item_end(text: &str) -> usize {
     bytes.len()
 }
 
-/// Or of the last byte if no quote closes the text. A doubled quote ends one quoted text and begins the next.
+/// A doubled quote ends one quoted text and begins the next.
 fn quoted_end(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     let mut at = start + 1;

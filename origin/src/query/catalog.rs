@@ -17,7 +17,6 @@ pub struct Table {
     /// The readable columns, INVISIBLE ones last, then the columns that a role hides.
     columns: Vec<Arc<Column>>,
     bytes: u64,
-    /// All columns, unless [`Table::restricted`] hid some.
     readable: usize,
     visible: usize,
     by_name: HashMap<Box<str>, usize>,
@@ -42,7 +41,6 @@ const COLUMN_BYTES: usize = 256;
 pub struct Layout {
     /// Also of columns that are not part of the record; `None` if only the result set's metadata tells, as for a sum.
     pub kinds: Vec<Option<Kind>>,
-    /// Names of included relations come last.
     pub keys: ColumnLabels,
 }
 
@@ -73,7 +71,7 @@ pub struct Column {
     pub kind: Kind,
     pub charset: Charset,
     pub case: Case,
-    /// As MariaDB writes it, such as `varchar(200)`.
+    /// The type as MariaDB writes it, such as `varchar(200)`.
     pub type_text: String,
     pub nullable: bool,
     /// The text of `COLUMN_DEFAULT`, with a string literal unquoted; `None` also for NULL.
@@ -84,11 +82,11 @@ pub struct Column {
     /// A read returns the column only if the read names it.
     pub invisible: bool,
     pub primary: bool,
-    /// Of a key that consists of this column alone.
+    /// A unique key consists of this column alone.
     pub unique: bool,
-    /// Of an ENUM or SET.
+    /// The members of an ENUM or SET.
     pub values: Vec<String>,
-    /// Maybe in another database.
+    /// The referenced table may be in another database.
     pub references: Option<Reference>,
     pub comment: String,
     /// Leading characters (bytes for binary types) by which a paginated read sorts; `None` for the whole value.
@@ -104,13 +102,13 @@ pub struct Reference {
 /// SQL types whose values are read, bound and compared alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Includes YEAR.
+    /// YEAR is an integer too.
     Integer,
     Bit,
     Decimal,
     Float,
     Double,
-    /// Also SQL types that this program does not know.
+    /// SQL types that this program does not know are read as text.
     Text,
     Enum,
     Set,
@@ -118,14 +116,12 @@ pub enum Kind {
     Inet4,
     Inet6,
     Date,
-    /// Includes TIMESTAMP.
     DateTime,
     Time,
     /// A column with the check `json_valid`, which MariaDB gives to each column of its type JSON.
     Json,
-    /// Also VECTOR.
+    /// VECTOR is read as bytes.
     Bytes,
-    /// Also subtypes of GEOMETRY, such as POINT.
     Geometry,
 }
 
@@ -145,7 +141,7 @@ pub enum Charset {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Case {
-    /// Also for columns without a collation.
+    /// Columns without a collation count as case-insensitive.
     Folded,
     Exact,
 }
@@ -167,7 +163,7 @@ impl Table {
         Self { bytes: bytes as u64, ..table }
     }
 
-    /// Approximate. Shared columns count in each description, because any of them may be the last.
+    /// The memory is approximate. Shared columns count in each description, because any of them may be the last.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -259,7 +255,6 @@ impl Table {
         0..self.columns.len()
     }
 
-    /// True if the table has no key.
     pub fn key_is_readable(&self) -> bool {
         self.key.iter().all(|at| *at < self.readable)
     }

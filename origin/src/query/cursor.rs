@@ -16,7 +16,6 @@ use shared::ident::ProjectName;
 
 /// Half of an HMAC-SHA256, the minimum that RFC 2104 (section 5) recommends.
 const MAC_BYTES: usize = 16;
-/// Version of the encoding.
 const VERSION: u8 = 2;
 
 #[derive(Clone)]

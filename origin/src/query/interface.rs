@@ -18,7 +18,6 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Interface {
-    /// Sorted by name, as their tables are.
     databases: Vec<(DatabaseName, Vec<TableInterface>)>,
     grant: Grant,
     media: MediaInterface,
@@ -105,13 +104,12 @@ impl TableInterface {
         if self.may(Action::Read) { self.table().columns() } else { &[] }
     }
 
-    /// Empty if the caller may not do the action.
     fn given(&self, action: Action) -> Vec<&Column> {
         let given = if self.may(action) { self.access.given(action) } else { Vec::new() };
         given.into_iter().map(|at| self.table().column(at)).collect()
     }
 
-    /// With whether the record may lack the field. `None` if the caller may not do the action.
+    /// Each field comes with whether the record may lack it. `None` if the caller may not do the action.
     fn form(&self, action: Action) -> Option<Vec<(&Column, bool)>> {
         if !self.may(action) {
             return None;
@@ -127,7 +125,6 @@ impl TableInterface {
         })
     }
 
-    /// `None` also for a composite key of which the caller may not read all columns.
     fn id(&self) -> Option<Id<'_>> {
         let table = self.table();
         match (table.key(), table.key_is_readable()) {

@@ -126,7 +126,6 @@ pub enum Output {
     Cells(Vec<Expression>),
 }
 
-/// Of the select list, of ORDER BY or of the condition for the next page.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     Column(ColumnRef),
@@ -159,12 +158,10 @@ pub struct Join {
 pub struct Insert {
     pub(super) columns: Vec<usize>,
     pub(super) rows: Vec<Vec<Option<Operand>>>,
-    /// `batchData`, CSV or lines of JSON.
     pub(super) is_list: bool,
     /// The key's columns, or any column for a dry run on a table without a key. Empty if the answer has no key, for a
     /// view, or if MariaDB reports the key as the last insert id.
     pub(super) returning: Vec<usize>,
-    /// Come after the keys.
     pub(super) records: Option<Returning>,
     answer: InsertAnswer,
     pub(super) on_conflict: OnConflict,
@@ -220,7 +217,6 @@ pub enum InsertAnswer {
     Ids,
     /// The caller may not read the key.
     Hidden,
-    /// This many nulls, one per row: the caller may not read the key.
     HiddenList(usize),
     Record,
     Records,
@@ -255,7 +251,7 @@ pub struct Delete {
 pub enum Predicate {
     Compare(ColumnRef, Comparison, Operand),
     Same(ColumnRef, ColumnRef),
-    /// False for an empty list.
+    /// An empty list is false.
     In(ColumnRef, Vec<Operand>),
     Between(ColumnRef, Operand, Operand),
     IsNull(ColumnRef),
@@ -264,20 +260,18 @@ pub enum Predicate {
     Match(Search),
     Ordered(Expression, Comparison, Operand),
     OrderedNull(Expression),
-    /// True for an empty list.
+    /// An empty list is true.
     All(Vec<Predicate>),
-    /// False for an empty list.
+    /// An empty list is false.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
     /// The second condition is evaluated only on records that meet the first; NULL for other records.
     Guarded(Box<Predicate>, Box<Predicate>),
-    /// False or NULL.
     Untrue(Box<Predicate>),
     Exists(Box<Exists>),
 }
 
 impl Predicate {
-    /// Without the join of a [`Predicate::Exists`] and the search terms of sort scores.
     fn values(&self) -> usize {
         let all = |parts: &[Self]| parts.iter().map(Self::values).sum();
         match self {
@@ -304,7 +298,6 @@ pub enum LikePattern {
 pub enum Param {
     Null,
     Int(i64),
-    /// May be above `i64::MAX`.
     UInt(u64),
     Float(f32),
     Double(f64),
@@ -336,7 +329,6 @@ pub const CELL_MAX_BYTES: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// `?`
     Plain,
     /// `CAST(? AS DECIMAL(65, scale))`: exact, whereas a string would be compared as a double.
     Decimal {
@@ -352,7 +344,7 @@ pub enum Form {
 #[derive(Clone, Copy, Debug)]
 pub struct PlanLimits {
     pub batch_max_rows: usize,
-    /// Of one read or write, not counting included records.
+    /// The maximum of one read or write, not counting included records.
     pub read_max_rows: Option<u64>,
 }
 

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Role {
-    /// No pattern occurs twice.
     tables: Vec<(Pattern, TableRule)>,
     media: MediaRule,
     max_rows: Option<u64>,
@@ -24,7 +23,6 @@ pub struct Role {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// `"*"` or `"*.*"`
     All,
     Database(DatabaseName),
     Table(DatabaseName, TableName),
@@ -44,7 +42,6 @@ pub struct TableRule {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReadRule {
     pub fields: Fields,
-    /// `None` for all.
     pub rows: Option<Template>,
 }
 
@@ -53,13 +50,12 @@ pub struct WriteRule {
     pub fields: Fields,
     /// The caller may not give these fields.
     pub set: Vec<(FieldName, Template)>,
-    /// On the new record, and for updates also on the old one; `None` for all.
+    /// The condition applies to the new record, and for updates also to the old one; `None` for all.
     pub rows: Option<Template>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeleteRule {
-    /// `None` for all.
     pub rows: Option<Template>,
 }
 
@@ -84,7 +80,6 @@ impl Fields {
         }
     }
 
-    /// Empty for [`Fields::All`].
     pub fn names(&self) -> &[FieldName] {
         match self {
             Self::All => &[],
@@ -100,7 +95,6 @@ pub struct MediaRule {
     pub delete: MediaDeletion,
 }
 
-/// For lists, metadata and private bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MediaReading {
     All,

@@ -47,7 +47,6 @@ pub struct Statement {
     first_row: Option<usize>,
 }
 
-/// In the rows of an insert, these columns follow those of the key.
 #[derive(Clone, Debug)]
 pub struct Returned {
     pub layout: Arc<Layout>,
@@ -67,17 +66,14 @@ impl PartialEq for Returned {
 /// session variables `@selkie_denied` and `@selkie_conflict` set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// No rules to check.
     #[default]
     None,
     Next,
     /// In the first cell of the only row, about the records of the previous statement.
     First,
-    /// In the last cell of each row.
     Last,
 }
 
-/// Rows that were not inserted because their key exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DuplicateReport {
     /// The statement skips no rows, or returns none.

@@ -69,7 +69,6 @@ impl ColumnLabels {
         self.ends.push(self.bytes.len());
     }
 
-    /// A brace or comma, the key, and a colon.
     #[inline]
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.ends[at - 1] };

@@ -22,7 +22,6 @@ pub fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
 }
 
-/// Skips blocks of 16 bytes, then searches in words of 8 bytes.
 #[inline]
 fn find_escaped(bytes: &[u8]) -> Option<usize> {
     // The edge's wasm is optimised for size, and blocks are then slower than words.

@@ -24,7 +24,7 @@ pub struct Details {
     pub operation: Option<usize>,
 }
 
-/// Of MariaDB's error, for callers with a role.
+/// What callers with a role see of MariaDB's error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShownToRoles {
     #[default]
@@ -36,7 +36,6 @@ pub enum ShownToRoles {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Refusal {
-    /// Such as 1062.
     pub errno: u16,
     pub sql_state: String,
 }
@@ -55,7 +54,6 @@ impl<'a> From<&'a Problem> for Fault<'a> {
     }
 }
 
-/// Several faults of one body, for one response.
 #[derive(Debug, Default)]
 pub struct Faults(Vec<Problem>);
 
@@ -63,7 +61,6 @@ impl Faults {
     /// More faults would not help the caller.
     const MAX_COUNT: usize = 20;
 
-    /// Collects an error with its further faults, up to the maximum.
     pub fn keep<T>(&mut self, outcome: Result<T, Problem>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
@@ -101,7 +98,7 @@ impl Problem {
         self
     }
 
-    /// What [`Problem::without_database_message`] keeps.
+    /// Sets what [`Problem::without_database_message`] keeps.
     pub fn shown_to_roles(mut self, shown: ShownToRoles) -> Self {
         self.inner.details.get_or_insert_default().shown = shown;
         self

@@ -14,12 +14,10 @@ pub(crate) enum Token {
     CloseList,
     Colon,
     Comma,
-    /// [`Lexer::text`] or the caller reads the rest.
     Quote,
     True,
     False,
     Null,
-    /// The first byte. The caller reads the rest.
     Number(u8),
 }
 
@@ -66,7 +64,6 @@ pub(crate) enum Text {
 
 #[derive(Default)]
 pub(crate) struct Lexer {
-    /// Of the body.
     offset: u64,
     from: u64,
     marked: usize,
@@ -75,7 +72,7 @@ pub(crate) struct Lexer {
     has_begun: bool,
     /// The incomplete token, and the number of its bytes read so far.
     word: Option<(Token, usize)>,
-    /// From the opening quote on, with escapes as written.
+    /// The string from its opening quote on, with escapes as written.
     text: Vec<u8>,
     is_escaped: bool,
 }

@@ -77,7 +77,6 @@ impl EdgeIssuers {
         self.0.is_empty()
     }
 
-    /// As [`EdgeIssuers::parse`] accepts it.
     pub fn to_json(&self) -> Value {
         let entry = |EdgeIssuer { issuer, audience, keys }: &EdgeIssuer| json!({"issuer": issuer, "audience": audience, "jwks": keys.to_jwks()});
         self.0.iter().map(entry).collect()

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
 
-/// Of the modulus.
+/// The accepted sizes of RSA moduli, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,6 @@ impl UserTokenAlgorithm {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum KeyMaterial {
     Ed25519([u8; 32]),
-    /// Uncompressed.
     P256([u8; 65]),
     /// Big-endian, without leading zeros.
     Rsa {
@@ -73,7 +72,6 @@ impl VerificationKey {
         }
     }
 
-    /// The public part, without its id.
     pub fn public_members(&self) -> Vec<(&'static str, String)> {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         let word = str::to_owned;
@@ -112,7 +110,6 @@ pub enum JwkSetFault {
     TooMany(usize),
 }
 
-/// Of a JWK set: the key can't verify tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnusableKey {
     /// The key's id, or its position.

@@ -15,7 +15,7 @@ use uuid::{Builder, Uuid};
 /// Lower case (RFC 7519, RFC 9068). Issuers sign tokens of other types, such as `logout+jwt`, with the same keys.
 const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
-/// Unverified.
+/// The header is unverified.
 #[derive(Deserialize)]
 pub struct UserTokenHeader {
     pub alg: String,
@@ -36,7 +36,6 @@ pub struct UserToken<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserIdentity {
-    /// The [`subject_id`].
     pub subject: Uuid,
     /// No user has this id.
     pub issuer: Uuid,

@@ -24,7 +24,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// At least one.
+    /// There is at least one operation.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
@@ -89,7 +89,6 @@ impl Step {
         }
     }
 
-    /// Of a `batchData` insert.
     fn batch_rows(&self) -> Option<usize> {
         match &self.insert()?.rows {
             Rows::One(_) => None,

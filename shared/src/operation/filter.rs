@@ -15,7 +15,6 @@ use std::mem::discriminant;
 pub use operator::short_names;
 pub(in crate::operation) use parse::joiner;
 
-/// Checks commas before parsing.
 pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Problem> {
     match conditions {
         Value::Object(text) | Value::List(text) if json::commas(text) > CONDITION_COMMAS_MAX_COUNT => {
@@ -40,7 +39,6 @@ pub enum Condition {
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Related {
-    /// As in [`Include`](super::read::Include).
     pub relation: Box<str>,
     pub quantifier: Quantifier,
     /// `None`: every related record meets it.
@@ -80,7 +78,6 @@ impl Condition {
 }
 
 impl Test {
-    /// Without patterns, literal texts and search terms.
     pub fn values(&self) -> Vec<&Value> {
         match self {
             Self::Compare(_, value) => vec![value],
@@ -90,7 +87,6 @@ impl Test {
         }
     }
 
-    /// Exactly this text, as a value, pattern, literal text or search term.
     pub fn mentions(&self, text: &str) -> bool {
         let is = |value: &Value| matches!(value, Value::Text(found) if **found == *text);
         match self {

@@ -8,7 +8,6 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use crate::upload::Encoding;
 
-/// Otherwise `unsupported_media_type`.
 pub(super) fn check_content(head: &RequestHead<'_>, step: &Step) -> Result<(), Problem> {
     match step.body() {
         BodyUse::None => return Ok(()),

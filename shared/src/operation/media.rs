@@ -174,7 +174,6 @@ pub struct SignedFor {
 }
 
 impl SignedFor {
-    /// `{"expiresIn": seconds}`
     pub(super) fn from_body(body: &[u8]) -> Result<Self, Problem> {
         let mut seconds = None;
         for (name, value) in json::body_members(body)? {
@@ -199,7 +198,7 @@ impl SignedFor {
         })
     }
 
-    /// `invalid_body` unless 1 to [`SIGNED_URL_MAX_SECONDS`].
+    /// `seconds` must be 1 to [`SIGNED_URL_MAX_SECONDS`]; otherwise `invalid_body`.
     pub fn new(seconds: u64) -> Result<Self, Problem> {
         if (1..=SIGNED_URL_MAX_SECONDS).contains(&seconds) {
             return Ok(Self { seconds });

@@ -225,7 +225,6 @@ pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     }
 }
 
-/// `None` for other values, including the numbers 1 and 0.
 pub(super) fn boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
@@ -280,7 +279,6 @@ pub(super) fn repeated_item<T: Ord>(items: &[T]) -> Option<&T> {
     sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
 }
 
-/// `{tableName?, fieldName}`
 pub(super) fn field(name: &str, expected: &str, value: &Value) -> Result<FieldRef, Problem> {
     let text = match value {
         Value::Text(text) => return FieldRef::parse(text),
@@ -318,7 +316,7 @@ pub(super) fn missing_part(name: &str, part: &str) -> Problem {
     invalid(format!("The option {name} needs {part}."))
 }
 
-/// At most `most` + 1 items. The caller refuses a longer list.
+/// Returns at most `most` + 1 items. The caller refuses a longer list.
 pub(super) fn items(name: &str, text: &str, most: usize) -> Result<Vec<Value>, Problem> {
     json::items(text, most).map_err(|fault| invalid_part(name, &fault))
 }

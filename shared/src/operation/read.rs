@@ -68,7 +68,6 @@ pub enum Count {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     Records,
-    /// Option `explain`.
     Explanation,
 }
 

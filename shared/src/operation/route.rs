@@ -60,7 +60,6 @@ const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 const QUERY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 
-/// Fails with `uri_too_long`, `route_not_found`, `method_not_allowed`, or the error of an invalid name or id.
 pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     check_url_length(head.path, head.query)?;
     if head.path == MCP {

@@ -17,7 +17,6 @@ use uuid::Uuid;
 pub const PATH: &str = "/api/v1/media/tus";
 pub const VERSION: &str = "1.0.0";
 pub const EXTENSIONS: &str = "creation,creation-with-upload,termination,expiration";
-/// Of a body with bytes of a file.
 pub const BYTES_TYPE: &str = "application/offset+octet-stream";
 
 pub fn is_at(path: &str) -> bool {
@@ -115,7 +114,7 @@ pub enum TusCall {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TusNew {
-    /// In bytes, of the whole file.
+    /// The size of the whole file in bytes.
     pub length: u64,
     pub file: TusFile,
     /// `Upload-Metadata` for responses to HEAD, with the folder of [`TusNew::set_folder`].

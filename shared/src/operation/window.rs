@@ -12,7 +12,6 @@ pub struct Span {
 }
 
 impl Span {
-    /// Converts `page` to an offset.
     pub(super) fn parse(limit: Option<&Value>, page: Option<&Value>, offset: Option<&Value>) -> Result<Self, Problem> {
         let number =
             |name: &str, value: Option<&Value>| value.map(|value| options::whole_number(name, value)).transpose();

@@ -36,11 +36,9 @@ pub struct Insert {
     pub table: TablePath,
     pub fields: Vec<FieldName>,
     pub rows: Rows,
-    /// `None` for a JSON body.
     pub import: Option<Import>,
     pub on_conflict: OnConflict,
     pub options: WriteOptions,
-    /// Set with an `Idempotency-Key`.
     pub idempotent: Option<IdempotentRequest>,
 }
 
@@ -48,7 +46,7 @@ pub struct Insert {
 pub enum Rows {
     /// The response is an id, unless an option asks for another response.
     One(Vec<Option<Value>>),
-    /// The response is a list of ids, with the same exception.
+    /// The response is a list of ids, unless an option asks for another response.
     Batch(Vec<Vec<Option<Value>>>),
 }
 
@@ -120,7 +118,6 @@ fn columns<'a>(
     Ok((fields, values))
 }
 
-/// `unknown_field`: no column can have the name.
 fn field(name: &str) -> Result<FieldName, Problem> {
     FieldName::parse(name).map_err(|problem| {
         Problem::new(ErrorCode::UnknownField, format!("There is no field {}. {}", shown(name), problem.message()))

@@ -7,16 +7,15 @@ const NOT_TEXT: &str = "\u{fffd}";
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
     pub method: &'a str,
-    /// Percent-encoded.
+    /// The URL's path, percent-encoded.
     pub path: &'a str,
-    /// Percent-encoded, without its `?`.
+    /// The URL's query, percent-encoded, without its `?`.
     pub query: Option<&'a str>,
     pub authorization: Option<&'a str>,
     pub content_type: Option<&'a str>,
     pub content_encoding: Option<&'a str>,
     pub accept: Option<&'a str>,
     pub idempotency_key: Option<&'a str>,
-    /// A write may return the records that it wrote.
     pub prefer: Option<&'a str>,
     pub if_match: Option<&'a str>,
     pub if_none_match: Option<&'a str>,

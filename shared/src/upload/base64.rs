@@ -6,16 +6,14 @@ use base64_simd::{AsOut, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Outside of the alphabets, or after padding.
     Character(u8),
-    /// Too early, or too much.
     Padding,
     /// A single character in the last group, or too little padding.
     Cut,
     TrailingBits,
 }
 
-/// In [`SIX_BITS`]: not a base64 character.
+/// Marks bytes in [`SIX_BITS`] that are no base64 characters.
 const NONE: u8 = 0xff;
 
 const SIX_BITS: [u8; 256] = {
@@ -70,7 +68,6 @@ impl Decoder {
         self.state = state;
     }
 
-    /// Since the last [`Decoder::clear`].
     pub(super) fn decoded(&self) -> &[u8] {
         &self.decoded[..self.state.filled]
     }
@@ -79,12 +76,10 @@ impl Decoder {
         self.state.filled = 0;
     }
 
-    /// Since the base64 text began.
     pub(super) fn total(&self) -> u64 {
         self.state.total
     }
 
-    /// No space for another group of 3 bytes.
     pub(super) fn is_full(&self) -> bool {
         self.decoded.len() - self.state.filled < 3
     }

@@ -8,7 +8,6 @@ use crate::ident::shown;
 use crate::media::{FolderPath, MediaKind, MediaName};
 use std::collections::HashSet;
 
-/// A field is `None` if the body doesn't set it.
 pub(super) struct Item {
     pub(super) name: MediaName,
     pub(super) label: Option<Label>,
@@ -58,7 +57,6 @@ impl Draft {
         self.private = Some(private);
     }
 
-    /// `invalid_body` at the maximum number of files.
     pub(super) fn next_place(&self) -> Result<usize, Problem> {
         let at = self.items.len();
         if at < self.limits.items {

@@ -5,7 +5,6 @@ use crate::media::{FolderPath, MediaKind, MediaName};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Items `{name, base64}`.
     Named,
     /// Items `{imageBase64, imageName, imageType}` or `{fileBase64, fileName, fileType}`.
     Typed(Given),
@@ -13,7 +12,6 @@ pub enum Shape {
     Multipart,
 }
 
-/// `media` is an object or a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Given {
     One,
@@ -26,7 +24,6 @@ pub enum Existing {
     IsReplaced,
 }
 
-/// As the request declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// Anybody with the URL may read the file, unless it is in or below a private folder, or replaces a private file.

@@ -112,7 +112,6 @@ impl Reader {
         }
     }
 
-    /// Returns whether the bytes of a file begin after the token.
     fn token(&mut self, token: Token) -> Result<bool, Problem> {
         self.place = match (self.place, token) {
             (Place::Body, Token::OpenObject) => Place::KeyOrEnd,

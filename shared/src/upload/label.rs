@@ -6,7 +6,7 @@ use crate::ident::shown;
 /// RFC 6838 allows 127 characters on either side of the slash.
 const MIME_MAX_BYTES: usize = 255;
 
-/// More than any in use has.
+/// No extension in use is longer.
 const EXTENSION_MAX_BYTES: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,6 @@ impl Label {
         }
     }
 
-    /// Ignores parameters.
     pub(super) fn mime(text: &str) -> Option<Self> {
         let essence = text.split(';').next().unwrap_or_default().trim();
         let (kind, subtype) = essence.split_once('/')?;
@@ -76,7 +75,7 @@ impl Label {
     }
 }
 
-/// Their usual extension is not their subtype.
+/// The usual extension of these types is not their subtype.
 const EXTENSIONS: [(&str, &str); 24] = [
     ("image/jpeg", "jpg"),
     ("image/pjpeg", "jpg"),
@@ -104,7 +103,7 @@ const EXTENSIONS: [(&str, &str); 24] = [
     ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
 ];
 
-/// RFC 9110
+/// RFC 9110 defines a token.
 pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }

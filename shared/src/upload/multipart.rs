@@ -16,7 +16,6 @@ use head::{Parameters, Part, nameless};
 use memchr::memmem::Finder;
 use std::ops::Range;
 
-/// CR LF, with which a delimiter begins.
 const LINE_END_BYTES: usize = 2;
 
 /// Each may occur once.
@@ -35,7 +34,6 @@ enum Place {
     /// The user chose no file: the content must be empty.
     NoFile,
     Field(usize),
-    /// Content is ignored.
     Epilogue,
 }
 
@@ -55,7 +53,6 @@ pub(super) struct Reader {
     /// Matched bytes of the line end before the part's content, which are never content.
     outside: usize,
     offset: u64,
-    /// Header lines, or a text field's content.
     text: Vec<u8>,
     fields: [bool; FIELDS.len()],
     file: Option<(MediaName, u64)>,
@@ -198,7 +195,7 @@ impl Reader {
         Found::Slice(&all[..end])
     }
 
-    /// Returns whether a file's bytes begin after it.
+    /// Returns whether a file's bytes begin after the byte.
     fn byte(&mut self, byte: u8) -> Result<bool, Problem> {
         self.place = match (self.place, byte) {
             (Place::Delimited, b' ' | b'\t') => Place::Delimited,
@@ -220,7 +217,6 @@ impl Reader {
         Ok(false)
     }
 
-    /// Returns whether a file's bytes begin after it.
     fn head(&mut self, byte: u8) -> Result<bool, Problem> {
         self.text.push(byte);
         let lines = match self.text.as_slice() {

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// Requests must not wait for a slow statement of their shape. A few times the duration of an undisturbed statement.
+/// Requests must not wait for a slow statement of their shape. An undisturbed statement takes a fraction of this time.
 const SLOW_AFTER: Duration = Duration::from_millis(10);
 
-/// On drop, ends the count, or spawns a task that runs shared statements for the waiting requests.
+/// Dropping the guard ends the count, or spawns a task that runs shared statements for the waiting requests.
 pub(super) struct InFlight<K: CoalescedStatement> {
     coalescer: Arc<Coalescer>,
     key: Key<K::Shape>,
@@ -34,7 +34,7 @@ impl<K: CoalescedStatement> InFlight<K> {
         Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: State::Running }
     }
 
-    /// `caller` is nil for several callers.
+    /// `caller` is nil for a statement of several callers.
     pub(super) async fn connection(&self, caller: Uuid) -> Result<Lease, DbError> {
         let lease = self.coalescer.pools.connection(&self.key.account, caller).await;
         if let Err(error) = &lease {

@@ -29,7 +29,7 @@ impl CoalescedStatement for Inserts {
         &coalescer.inserts
     }
 
-    /// A power of two, so that few distinct SQL texts are prepared.
+    /// Returns a power of two, so that few distinct SQL texts are prepared.
     fn share(shape: &RowShape, waiting: usize) -> usize {
         1 << waiting.min(shape.max_rows()).max(1).ilog2()
     }

@@ -29,7 +29,6 @@ struct Active<W> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Joined<A> {
     Run,
-    /// The shape is in back-off.
     RunUncounted,
     Wait(A),
 }
@@ -38,7 +37,6 @@ pub(super) enum Joined<A> {
 pub(super) enum Outcome {
     /// The statement succeeded, failed for all requests alike, or was killed because no request waited any longer.
     Shared,
-    /// The statement failed without effect, and each request runs alone.
     Refused,
 }
 

@@ -8,7 +8,7 @@ use shared::error::ErrorCode;
 #[error("the database host is lost")]
 pub(in crate::database) struct HostLost;
 
-/// True for every I/O error and every error of the driver itself.
+/// Returns true for every I/O error and every error of the driver itself.
 pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     match error {
         mysql_async::Error::Server(error) => is_refusal_of_host(error.code, &error.message, &error.state),
@@ -18,7 +18,7 @@ pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     }
 }
 
-/// For example, the host shuts down, has left its cluster or is read-only, the connection broke, or the commit failed.
+/// Such errors mean, for example, that the host shuts down, left its cluster or is read-only.
 pub(super) fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
     /// A Galera node answers with this number when replication of the write failed.
     const UNKNOWN: u16 = 1105;

@@ -31,7 +31,7 @@ pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Of `` `a`.`b` `` the last part. `None` if the name contains a quote.
+/// Returns the last part of `` `a`.`b` ``, and `None` if the name contains a quote.
 fn quoted(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '`'))?;
     let (name, rest) = text[1..].split_once(quote)?;

@@ -27,7 +27,7 @@ pub(super) enum Health {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
     NoAnswer,
-    /// Outside the primary component or still starting (`wsrep_ready` is `OFF`).
+    /// The node is outside the primary component or still starting (`wsrep_ready` is `OFF`).
     NotReady,
     ReadOnly,
     NoReplica,
@@ -80,7 +80,7 @@ pub(super) async fn facts(options: Opts, purpose: Purpose) -> Result<HostFacts, 
     }
 }
 
-/// Ends after `hosts` are dropped.
+/// The task ends after `hosts` are dropped.
 pub(super) async fn always(hosts: Weak<Inner>, index: usize, options: Opts) {
     let mut conn = None;
     loop {

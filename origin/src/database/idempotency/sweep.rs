@@ -11,7 +11,7 @@ use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 use std::time::Duration;
 
-/// Per lease. The connection is returned after each lease, for waiting requests.
+/// The connection is returned after each batch of this size, for waiting requests.
 const SWEPT_AT_ONCE: usize = 500;
 
 /// If a deletion fails, leaves the other receipts of that database, and goes on with the next database.

@@ -181,7 +181,7 @@ impl Lease {
     }
 }
 
-/// On failure or after [`RESET_TIMEOUT`], closes the connection.
+/// Closes the connection on failure or after [`RESET_TIMEOUT`].
 async fn reset(mut object: Object<Connector>) -> Option<Object<Connector>> {
     match tokio::time::timeout(RESET_TIMEOUT, object.reset()).await {
         Ok(Ok(())) => Some(object),

@@ -23,7 +23,6 @@ pub struct Reading {
     pub statement: Statement,
     pub layout: Arc<Layout>,
     pub format: Format,
-    /// `None` also for a limit of 0.
     pub limit: Option<RowLimit>,
     pub counting: Option<Counting>,
     pub includes: Vec<Included>,
@@ -59,13 +58,12 @@ pub struct NextPage {
 #[derive(Debug)]
 pub struct Counting {
     pub statement: Statement,
-    /// Rows before the first one returned; `None` if unknown.
+    /// The number of rows before the first returned row; `None` if unknown.
     pub before: Option<u64>,
     pub limit: Option<u64>,
 }
 
 impl Counting {
-    /// `None` if the count does not follow from the number of rows that were read.
     fn known_count(&self, rows: u64, more: bool) -> Option<u64> {
         let before = self.before?;
         let ended = !more && self.limit != Some(0);

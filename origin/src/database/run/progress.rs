@@ -18,9 +18,7 @@ pub struct Step {
 
 #[derive(Debug)]
 pub enum StepKind {
-    /// The operation's name, such as `SELECT`, and its main table.
     Statement(&'static str, Option<TablePath>),
-    /// On files, such as `media.examine`.
     Media(&'static str),
 }
 
@@ -30,7 +28,6 @@ pub struct Progress {
     db_micros: AtomicU64,
     /// `None` if the request is not recorded for a trace.
     steps: Option<Mutex<Steps>>,
-    /// Of the request's last write whose position is known.
     position: Mutex<Option<Position>>,
 }
 
@@ -70,7 +67,7 @@ impl Progress {
         done
     }
 
-    /// Without the rows of an open transaction.
+    /// Excludes the rows of an open transaction.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
@@ -79,7 +76,6 @@ impl Progress {
         self.db_micros.load(Ordering::Relaxed)
     }
 
-    /// `None` also if the database has no positions (a server without replicas), or the query for the position failed.
     pub fn position(&self) -> Option<Position> {
         self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -98,7 +94,6 @@ impl Progress {
         self.add(since.elapsed());
     }
 
-    /// A new step after [`Progress::begin`]; otherwise prolongs the last step until now.
     pub(in crate::database) fn add(&self, spent: Duration) {
         let micros = u64::try_from(spent.as_micros()).unwrap_or(u64::MAX);
         self.db_micros.fetch_add(micros, Ordering::Relaxed);

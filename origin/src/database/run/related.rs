@@ -17,7 +17,6 @@ use shared::limits::{INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Indexes by the key's bytes (see [`write_key`]).
 type Keys = HashMap<Vec<u8>, usize>;
 
 #[derive(Debug)]
@@ -47,7 +46,6 @@ impl Members {
 struct Groups {
     /// Most rows arrive group by group, so that a new record extends the last group.
     json: Vec<u8>,
-    /// Per key, in `json`.
     ranges: Vec<Range<usize>>,
     counts: Vec<u64>,
 }
@@ -251,7 +249,7 @@ impl CellWriter<'_> {
     }
 }
 
-/// Approximate, in bytes.
+/// Returns the approximate memory in bytes.
 pub(in crate::database) fn size(row: &Row) -> usize {
     let text = |at: usize| match value(row, at) {
         Value::Bytes(bytes) => bytes.len(),

@@ -52,7 +52,6 @@ pub(super) struct RowWriter<'a> {
     decoders: Vec<Decoder>,
     reads: RelatedReads,
     batch: Vec<Row>,
-    /// Approximate.
     batch_bytes: usize,
     last: Option<Row>,
 }
@@ -107,7 +106,6 @@ impl<'a> RowWriter<'a> {
         }
     }
 
-    /// Does nothing if the batch is empty.
     pub(super) async fn relate(&mut self, lease: &mut Lease) -> Result<(), DbError> {
         if self.batch.is_empty() {
             return Ok(());

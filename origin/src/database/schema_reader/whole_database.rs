@@ -37,7 +37,7 @@ const TRIGGERS: &str = "SELECT EVENT_OBJECT_TABLE, COUNT(*), COALESCE(SUM(EVENT_
 type TableColumnRow =
     (String, String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
-/// In the order of names. Leaves out Selkie's table of idempotency receipts, and names that the API can't serve.
+/// Leaves out Selkie's table of idempotency receipts, and names that the API can't serve.
 pub(in crate::database) async fn tables(
     lease: &mut Lease,
     coverages: &CharsetCoverages,

@@ -7,12 +7,10 @@ const WORD_BITS: u32 = u64::BITS;
 #[derive(Debug)]
 pub struct CharsetCoverage {
     charset: Box<str>,
-    /// One bit per code point of the first plane.
     held: Box<[u64]>,
 }
 
 impl CharsetCoverage {
-    /// Such as utf8mb3 and ucs2.
     pub fn first_plane(charset: &str) -> Self {
         let words = (PLANE / WORD_BITS) as usize;
         Self { charset: charset.into(), held: vec![u64::MAX; words].into() }

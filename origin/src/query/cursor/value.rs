@@ -2,7 +2,7 @@
 
 use crate::query::plan::Param;
 
-/// A letter for the type, a length of 4 bytes for text or bytes, and the bytes.
+/// Writes a letter for the type, a length of 4 bytes for text or bytes, and the bytes.
 pub(super) fn write(value: &Param, out: &mut Vec<u8>) {
     match value {
         Param::Null => out.push(b'n'),

@@ -50,12 +50,10 @@ pub(super) fn snake(name: &str) -> String {
     text
 }
 
-/// Within one file or type.
 #[derive(Default)]
 pub(super) struct Names(HashSet<String>);
 
 impl Names {
-    /// Appends the first number from 2 that makes a taken name unique.
     pub(super) fn unique(&mut self, name: &str) -> String {
         let mut unique = name.to_owned();
         let mut number = 2;

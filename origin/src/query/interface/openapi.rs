@@ -111,7 +111,7 @@ fn components(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()
     Ok(())
 }
 
-/// `E` and the status, such as `E404`, for errors; `Unchanged` for status 304.
+/// Names are `E` and the status, such as `E404`, for errors, and `Unchanged` for status 304.
 fn responses() -> Map<String, Value> {
     let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for code in ErrorCode::ALL {
@@ -147,7 +147,6 @@ impl Separator {
 }
 
 impl Interface {
-    /// False for an unknown `action`.
     fn offers(&self, action: &str) -> bool {
         let writes = self.tables().any(|table| table.actions.iter().any(|action| *action != Action::Read));
         match action {

@@ -21,17 +21,15 @@ pub enum Integer {
 }
 ";
 
-/// Words that need `r#`.
 const KEYWORDS: [&str; 46] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "do", "dyn", "else", "enum",
     "extern", "false", "final", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "macro", "match", "mod", "move",
     "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait", "true", "try", "type", "typeof",
     "unsafe", "unsized", "use", "virtual", "where",
 ];
-/// Get a `_`: most can't name a field even with `r#`.
+/// A field with such a name gets a `_`, since most can't name a field even with `r#`.
 const RESERVED: [&str; 5] = ["crate", "self", "super", "while", "yield"];
 
-/// Leaves out types for actions that the caller may not do.
 pub fn types(interface: &Interface) -> String {
     let mut out = String::from(HEAD);
     let mut names = Names::default();

@@ -135,7 +135,6 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    /// For `{"$add": 1}`.
     pub(super) fn is_number(self, column: &Column) -> bool {
         column.kind != Kind::Bit
             && matches!(self, Self::Integer { .. } | Self::Long { .. } | Self::Float | Self::Decimal { .. })

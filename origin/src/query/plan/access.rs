@@ -69,12 +69,10 @@ struct Limits {
     delete: Option<RowRule>,
 }
 
-/// `None` for all records.
 type RowRule = Option<Arc<Predicate>>;
 
 #[derive(Debug)]
 struct WriteLimits {
-    /// By column index.
     may_give: Vec<bool>,
     /// `None` if a column is missing or generated, a claim is missing, or a value does not fit its column.
     set: Option<Vec<(usize, Operand)>>,
@@ -221,7 +219,6 @@ impl TableAccess {
         })
     }
 
-    /// True without a role.
     pub fn may_write(&self, column: usize) -> bool {
         self.limits.as_ref().is_none_or(|limits| {
             let gives = |write: &Option<WriteLimits>| write.as_ref().is_some_and(|write| write.may_give[column]);
@@ -235,7 +232,6 @@ impl TableAccess {
         insert.is_some_and(|set| set.iter().any(|(at, _)| *at == column))
     }
 
-    /// `None` also if the role does not allow the action.
     pub fn condition(&self, action: Action) -> Option<&Predicate> {
         let limits = self.limits.as_ref()?;
         let rows = match action {
@@ -247,7 +243,6 @@ impl TableAccess {
         rows.map(|rows| &**rows)
     }
 
-    /// As [`TableAccess::given`], and the fields that the role sets (none if one of their values can't be resolved).
     pub fn fields(&self, action: Action) -> (Vec<&str>, Vec<&str>) {
         let name = |at: usize| self.table.column(at).name.as_str();
         let set = self.write_limits(action).and_then(|write| write.set.as_deref()).unwrap_or_default();
@@ -350,7 +345,6 @@ impl<'a> Writing<'a> {
         self.limits.and_then(|limits| limits.rows.as_ref())
     }
 
-    /// The role's rule can't be checked on the new record.
     pub(super) fn uncheckable(&self, why: &str) -> Problem {
         self.access.forbids(self.what).with_hint(format!("The role's rule can't be checked: {why}."))
     }

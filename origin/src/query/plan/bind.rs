@@ -145,7 +145,6 @@ pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
     }
 }
 
-/// Whatever the column's type.
 pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
     scalar_text(value).map(|text| literal(column, text)).ok_or_else(|| refused(column, value, Purpose::Filter))
 }

@@ -14,7 +14,6 @@ use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
 use shared::operation::filter::Comparison;
 use shared::operation::read::{Direction, Include, Rows};
 
-/// Of one UNION.
 const BRANCHES_MAX_COUNT: usize = 64;
 
 /// MariaDB allows 65,535; the rest is for the ON conditions, which have rules of roles.
@@ -151,7 +150,6 @@ impl Included {
     }
 }
 
-/// Also adds the key of each relation.
 pub(super) fn add(includes: &[Include], scope: &Scope<'_>, cells: &mut Cells) -> Result<(), Problem> {
     for include in includes {
         let table = table_of(include, scope)?;

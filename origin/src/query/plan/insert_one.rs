@@ -91,7 +91,6 @@ impl RowShape {
         &self.cells
     }
 
-    /// Of an unshared statement; empty if MariaDB reports the key as the last insert id.
     pub fn returning(&self) -> &[usize] {
         &self.returning
     }

@@ -48,7 +48,6 @@ fn condition(one: &Match, joined: usize, scope: &Scope<'_>) -> Result<Predicate,
     }
 }
 
-/// Errors with other codes stay unchanged.
 fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
     if problem.code() != ErrorCode::InvalidQueryOption {
         return problem;
@@ -83,7 +82,6 @@ fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Pr
     }
 }
 
-/// The table is left-joined, or a later table is right-joined.
 pub(super) fn may_be_absent(source: usize, joins: &[Join]) -> bool {
     let own = source.checked_sub(1).and_then(|at| joins.get(at));
     own.is_some_and(|join| join.kind == JoinKind::Left)

@@ -23,7 +23,6 @@ pub struct Keyset {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
-    /// Compared by the condition for the next page.
     expression: Expression,
     /// Gives the same order as `expression`.
     order: Expression,
@@ -227,7 +226,6 @@ fn settle(select: &mut Select, scope: &Scope<'_>) {
     }
 }
 
-/// Appends a sort value that is not in the select list.
 fn cell(output: &mut Output, expression: &Expression, scope: &Scope<'_>) -> usize {
     let visible = scope.root().visible_columns().len();
     if let (Output::Whole, Expression::Column(column_ref)) = (&*output, expression)
@@ -320,7 +318,6 @@ impl Term {
         }
     }
 
-    /// `None` if no row can: `value` is NULL and the step is descending.
     fn behind(&self, value: &Operand) -> Option<Predicate> {
         match (self.direction, &value.param) {
             (Direction::Ascending, Param::Null) => Some(Predicate::Not(Box::new(self.is_null()))),
@@ -381,7 +378,6 @@ fn number(value: Param) -> Option<Operand> {
     Some(Operand { param, form: Form::Plain })
 }
 
-/// After the row by the first step, or equal in the first step and after the row by the other steps.
 fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     let Some(((term, value), rest)) = steps.split_first() else {
         return Predicate::Any(Vec::new());
@@ -396,7 +392,6 @@ fn beyond(steps: &[(&Term, Operand)]) -> Predicate {
     }
 }
 
-/// The values compare in the order in which MariaDB sorts the column.
 fn sorted(column_ref: ColumnRef, column: &Column) -> Result<Expression, String> {
     Ok(match (column.kind, column.sorted_chars) {
         (Kind::Geometry, _) => {

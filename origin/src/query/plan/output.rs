@@ -47,7 +47,6 @@ fn invalid(message: String) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// `None` for [`Selection::Only`].
 fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Option<Vec<ColumnRef>>, Problem> {
     let all = || (0..scope.table(source).visible_columns().len()).map(|column| ColumnRef { source, column });
     match selection {
@@ -84,7 +83,6 @@ pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef])
 }
 
 impl Cells {
-    /// Without grouping.
     pub(super) fn of_records(select: &Selection, joins: &[Join], scope: &Scope<'_>) -> Result<Self, Problem> {
         let mut builder = Builder::new(scope);
         builder.table(select, 0)?;
@@ -97,7 +95,6 @@ impl Cells {
         Ok(builder.cells)
     }
 
-    /// Without a list in `select`, the fields of GROUP BY.
     pub(super) fn of_groups(
         select: &Selection,
         joins: &[Join],
@@ -371,7 +368,6 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         }
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
-        // Not part of the response.
         Expression::Presence(_) | Expression::Number(_) => String::new(),
     }
 }

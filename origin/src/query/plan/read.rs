@@ -20,7 +20,6 @@ use std::sync::Arc;
 
 const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 
-/// `max_rows` is that of any read.
 pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> Result<Select, Problem> {
     let mut joins = joins(&read.joins, scope)?;
     let rule = access::restrict(&mut joins, scope)?;
@@ -126,7 +125,6 @@ fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<
     }
 }
 
-/// `None` if the read selects all visible columns of the only table and nothing else.
 fn cells(
     read: &Read,
     group: &[ColumnRef],

@@ -75,7 +75,6 @@ impl RelatedTable {
 pub struct Loader<'a> {
     pub relations: &'a Relations,
     pub access: &'a (dyn Fn(TableName) -> BoxFuture<'a, Result<TableAccess, Problem>> + Sync),
-    /// The caller may read a field of a table.
     pub reads: &'a (dyn Fn(&TableName, &FieldName) -> bool + Sync),
 }
 

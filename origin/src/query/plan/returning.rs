@@ -84,7 +84,6 @@ pub enum ChangeAnswer {
 /// `If-Match`: the record must have one of the entity tags.
 #[derive(Debug)]
 pub struct Precondition {
-    /// As a read without options.
     pub read: Select,
     pub tags: Box<str>,
 }
@@ -284,7 +283,6 @@ impl KeyedReread {
         self.keys.clone()
     }
 
-    /// Of the rows of [`KeyedReread::select`], not of the rows of keys.
     pub fn layout(&self) -> &Arc<Layout> {
         self.returning.layout()
     }

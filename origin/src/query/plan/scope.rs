@@ -14,7 +14,6 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Scope<'a> {
     root: &'a TableAccess,
-    /// `None` for the table's own name.
     root_name: Option<&'a TableName>,
     joined: Vec<Joined<'a>>,
     related: &'a [RelatedTable],
@@ -32,7 +31,6 @@ impl<'a> Scope<'a> {
         Self { root, root_name: None, joined: Vec::new(), related: &[], action: Action::Read }
     }
 
-    /// `name` is the related table's name in the statement.
     pub(super) fn related(
         root: &'a TableAccess,
         name: &'a TableName,
@@ -60,7 +58,6 @@ impl<'a> Scope<'a> {
         self.related.iter().find(|table| table.name() == name)
     }
 
-    /// `tables` are in the order of `joins`.
     pub fn joined(root: &'a TableAccess, joins: &'a [Join], tables: &'a [TableAccess]) -> Result<Self, Problem> {
         let mut scope = Self::of(root);
         for (join, access) in joins.iter().zip(tables) {
@@ -85,7 +82,6 @@ impl<'a> Scope<'a> {
         1 + self.joined.len()
     }
 
-    /// One table, under its own name.
     pub fn is_single(&self) -> bool {
         self.joined.is_empty() && self.root_name.is_none()
     }
@@ -94,7 +90,6 @@ impl<'a> Scope<'a> {
         self.root_name
     }
 
-    /// 0 is the root.
     pub fn table(&self, source: usize) -> &'a Arc<Table> {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
             Some(joined) => joined.access.table(),
@@ -109,7 +104,6 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The alias, if the table has one.
     pub fn name(&self, source: usize) -> &'a TableName {
         match source.checked_sub(1).and_then(|at| self.joined.get(at)) {
             Some(joined) => joined.name,

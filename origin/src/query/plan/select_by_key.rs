@@ -102,7 +102,6 @@ impl KeyShape {
         self.rule.as_deref()
     }
 
-    /// After the columns to read, if the key is not among them.
     pub fn key_cell(&self) -> usize {
         match &self.columns {
             None => self.key_column,

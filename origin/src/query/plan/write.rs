@@ -99,7 +99,6 @@ pub(super) fn insert<'a>(
     ))
 }
 
-/// For new records, and for existing records that a conflict would change.
 fn insert_check(
     on_conflict: OnConflict,
     given: &[usize],

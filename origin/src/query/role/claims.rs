@@ -29,7 +29,6 @@ impl Claims {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Of a string or a number; `None` if the claim is empty or of another type.
     pub fn text(&self, name: &str) -> Option<String> {
         match serde_json::from_str(self.get(name)?).ok()? {
             Json::String(text) if !text.is_empty() => Some(text),
@@ -85,12 +84,10 @@ impl Template {
         &self.text
     }
 
-    /// `None` if a claim is missing.
     pub fn fill(&self, claims: &Claims) -> Option<Value> {
         self.fill_with(|name| claims.get(name).map(str::to_owned))
     }
 
-    /// `None` if `claim` returns `None`, or text that is not JSON.
     pub fn fill_with(&self, mut claim: impl FnMut(&str) -> Option<String>) -> Option<Value> {
         let value = json::value(&self.text).ok()?;
         let text = fill(&value, &mut claim).ok()?;
@@ -98,7 +95,6 @@ impl Template {
     }
 }
 
-/// The error is a message, or `None` for a missing claim.
 fn fill(value: &Value, claim: &mut dyn FnMut(&str) -> Option<String>) -> Result<String, Option<String>> {
     let unreadable = |error: serde_json::Error| Some(format!("it can't be read: {error}"));
     match value {

@@ -128,7 +128,6 @@ struct Parts {
     rows: Option<Template>,
 }
 
-/// An object with some of the keys `parts`; true to allow everything; or false (`None`).
 fn allowed(place: &str, value: &Value, parts: &[&str]) -> Result<Option<Parts>, RoleFault> {
     match value {
         Value::Bool(true) => return Ok(Some(Parts::default())),

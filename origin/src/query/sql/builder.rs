@@ -76,7 +76,6 @@ impl Builder {
         })
     }
 
-    /// The text is cached per table.
     pub(super) fn all_columns(&mut self, table: &Table) -> &mut Self {
         let list = table.list(|| {
             let all: Vec<usize> = (0..table.visible_columns().len()).collect();

@@ -73,7 +73,6 @@ pub fn create_table(table: &TableName, columns: &[(FieldName, ColumnType)], key:
 pub enum NewKey {
     /// The file's column `id`, in upper or lower case.
     Column,
-    /// A column `id` that the file doesn't have.
     Added,
     /// The file's column `id` has a value that is empty or not a whole number, or the file has no rows.
     None,

@@ -95,7 +95,6 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Quotes of any kind, doubled inside.
     pub(super) fn name(&mut self) -> Option<String> {
         self.skip_blank();
         let quote = *self.rest().first()?;

@@ -12,7 +12,6 @@ use super::tokens::{Token, Tokens};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     names: BTreeSet<String>,
-    /// May drop a database that is not in `names`.
     unnamed: bool,
 }
 
@@ -69,9 +68,7 @@ fn named(tokens: &[Token<'_>]) -> Dropped {
     dropped
 }
 
-/// Of `EXECUTE IMMEDIATE` or `PREPARE … FROM`.
 enum Prepared<'a> {
-    /// Without its quotes.
     Literal(&'a str),
     Parameter,
     /// Such as a variable, which may hold any statement.

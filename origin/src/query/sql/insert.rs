@@ -63,7 +63,6 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
 
 struct Shape {
     columns: Vec<usize>,
-    /// `batchData`, CSV or lines of JSON.
     is_list: bool,
     /// Set by the caller's role in new records. An upsert does not copy these values to an existing record.
     kept: Vec<usize>,
@@ -159,7 +158,7 @@ impl Shape {
         sql.syntax(" END + COALESCE(@selkie_conflict := NULL, 0) AS SIGNED)");
     }
 
-    /// Removes the empty cells of other columns. All rows must give the same columns. `None` unless an upsert.
+    /// All rows must give the same columns.
     fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
         let OnConflict::Update { .. } = self.on_conflict else {
             return None;
@@ -174,7 +173,7 @@ impl Shape {
         Some(given)
     }
 
-    /// Without key columns and [`Shape::kept`]. If nothing changes, sets column `anchor` to itself.
+    /// Sets column `anchor` to itself if nothing changes.
     fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
         let changes = |at: &usize| !is_key(*at, table) && !self.kept.contains(at);
         let changed: Vec<usize> = given.iter().copied().filter(changes).collect();

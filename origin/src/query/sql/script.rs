@@ -10,7 +10,6 @@ const DELIMITER_MAX_BYTES: usize = 16;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct ScriptStatement {
-    /// From 1.
     pub line: usize,
     pub text: Vec<u8>,
 }

@@ -11,14 +11,12 @@ use crate::query::plan::{ColumnRef, Expression, Join, Output, Param, Predicate, 
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Rows};
 
-/// Reads one row beyond the limit if [`Select::reads_one_more`].
 pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     write(&mut sql, select, scope);
     sql.finish()
 }
 
-/// `keys` are the values of the relation's key in the parent records.
 pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Statement {
     let table = included.table();
     let scope = table.scope(table.access_name());
@@ -112,7 +110,6 @@ fn descending(sql: &mut Builder, direction: Direction) {
 }
 
 enum Step {
-    /// Position in the select list, from 1.
     Cell(usize),
     Own(Expression),
 }

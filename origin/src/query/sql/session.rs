@@ -20,7 +20,6 @@ pub struct Effects {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Session {
-    /// Returns its connection to the pool without a reset.
     Stateless,
     /// Runs in a session without the state of earlier statements, which is reset afterwards.
     Stateful,
@@ -36,11 +35,10 @@ pub enum Schema {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Results {
     One,
-    /// As of CALL and compound statements.
+    /// CALL and compound statements return any number of result sets.
     Any,
 }
 
-/// `None` if the text has no unquoted word outside of comments.
 pub fn effects(text: &str) -> Option<Effects> {
     let mut words = Tokens::new(text).filter_map(|token| match token {
         // An executable comment may contain anything.
@@ -103,7 +101,6 @@ pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     })
 }
 
-/// Outside of parentheses.
 pub fn combines_rows(text: &str) -> bool {
     const COMBINING: [&str; 4] = ["OVER", "UNION", "EXCEPT", "INTERSECT"];
     let mut depth = 0;
@@ -117,7 +114,6 @@ pub fn combines_rows(text: &str) -> bool {
     })
 }
 
-/// At any position.
 const STATEFUL: [&str; 10] = [
     // `INTO @x`
     "INTO",

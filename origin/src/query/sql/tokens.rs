@@ -4,9 +4,7 @@
 pub(super) enum Token<'a> {
     Word(&'a str),
     Called(&'a str),
-    /// Without the backticks.
     Quoted(&'a str),
-    /// Without its quotes.
     Text(&'a str),
     Open,
     At,

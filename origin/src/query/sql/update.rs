@@ -9,7 +9,7 @@ use crate::query::catalog::Kind;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Change, Param, Update};
 
-/// Two statements, in one transaction, if the changed records must meet the role's condition.
+/// Returns two statements, for one transaction, if the changed records must meet the role's condition.
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     let mut sql = Builder::new();
     let Update { changes, filter: condition, check, limit } = update;
@@ -43,7 +43,6 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     vec![sql.finish(), verdict.finish()]
 }
 
-/// Of the records to write.
 pub(super) fn at_most(sql: &mut Builder, limit: Option<u64>) {
     if let Some(limit) = limit {
         sql.syntax(" LIMIT ").param(Param::UInt(limit));

@@ -8,7 +8,6 @@ use shared::operation::sql::SqlCall;
 
 const VERBS: [&str; 7] = ["START", "BEGIN", "END", "PREPARE", "COMMIT", "ROLLBACK", "RECOVER"];
 
-/// Also in a body of stored code, or in a string or parameter that the call may prepare.
 pub fn holds_xa(call: &SqlCall) -> bool {
     is_xa(&call.query) || (prepares(&call.query) && prepared_texts(call).any(is_xa))
 }

@@ -193,7 +193,6 @@ impl Reader {
         }
     }
 
-    /// All operators must hold.
     fn short(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         self.count += members.len() - 1;
         if self.count > CONDITION_MAX_COUNT {
@@ -275,7 +274,6 @@ fn quantifier(name: &str) -> Option<Quantifier> {
     }
 }
 
-/// `{key, value?, operator?}`
 fn key_value(list: &str, text: &str) -> Result<Condition, Problem> {
     let members = json::members(text).map_err(|fault| invalid(format!("{list} can't be read: {fault}.")))?;
     let (mut key, mut value) = (None, None);
@@ -318,7 +316,6 @@ fn joiner_of(label: &str, value: &Value) -> Result<Joiner, Problem> {
         .map_err(|_| invalid(format!("operator of the condition {} must be AND or OR.", shown(label))))
 }
 
-/// For a comparison given as `operator`.
 fn as_equality(problem: Problem, operator: &Value) -> Problem {
     match operator {
         Value::Text(word) if self::operator(word).is_ok() => problem.with_hint(format!(

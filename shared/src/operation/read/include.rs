@@ -14,12 +14,11 @@ use crate::operation::options;
 pub struct Include {
     /// As the caller names it, such as `author` or `comments.post_id`. Only the origin knows the foreign keys.
     pub relation: Box<str>,
-    /// `None` for the relation's own name.
     pub alias: Option<FieldName>,
     pub select: Selection,
     pub filter: Option<Condition>,
     pub order: Vec<Order>,
-    /// Per record; `None` for all.
+    /// The limit applies per record; `None` for all.
     pub limit: Option<u64>,
     pub includes: Vec<Include>,
 }

@@ -18,7 +18,7 @@ pub struct Join {
     pub table: TableName,
     pub alias: Option<TableName>,
     pub kind: JoinKind,
-    /// At least one.
+    /// There is at least one condition.
     pub matches: Vec<Match>,
     pub joiner: Joiner,
     pub select: Selection,
@@ -82,7 +82,6 @@ const KINDS: [(&str, JoinKind); 9] = [
 const PARTS: [&str; 8] = ["tableName", "alias", "joinType", "match", "operator", "selectFields", "omitFields", "nest"];
 const MATCH_PARTS: [&str; 3] = ["source", "target", "targetLiteral"];
 
-/// At most [`JOIN_MAX_ITEMS`] joins.
 pub(super) fn joins(value: &Value) -> Result<Vec<Join>, Problem> {
     const EXPECTED: &str = "a list of {tableName, joinType, match, …}";
     let items = match value {
@@ -140,7 +139,6 @@ fn join(text: &str) -> Result<Join, Problem> {
     })
 }
 
-/// No fields of the joined table are returned.
 fn is_empty(value: &Value) -> bool {
     matches!(value, Value::List(text) if text.get(1..).is_some_and(|rest| rest.trim_start().starts_with(']')))
 }

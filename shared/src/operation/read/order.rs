@@ -84,7 +84,6 @@ fn order(text: &str) -> Result<Order, Problem> {
     Ok(Order { field: of_table(table, field)?, direction })
 }
 
-/// Refuses a field whose table is named twice.
 pub(super) fn of_table(table: Option<TableName>, field: FieldRef) -> Result<FieldRef, Problem> {
     match (table, field.table()) {
         (None, _) => Ok(field),

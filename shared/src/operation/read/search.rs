@@ -15,7 +15,6 @@ pub struct Search {
     pub fields: Vec<FieldRef>,
     pub term: String,
     pub mode: MatchMode,
-    /// `None` to not return the score.
     pub score_alias: Option<FieldName>,
 }
 

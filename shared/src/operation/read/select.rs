@@ -12,7 +12,6 @@ use std::mem::discriminant;
 
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Selection {
-    /// That the caller may read, in the table's order.
     #[default]
     All,
     Only(Vec<Selected>),

@@ -111,7 +111,6 @@ impl<'a> Pairs<'a> {
         Ok(Self(pairs))
     }
 
-    /// Of the first key that has a value.
     fn text(&self, keys: &[&str]) -> Result<Option<String>, Problem> {
         let value = |key: &&str| {
             let found = self.0.iter().find(|(known, _)| known == key);

@@ -12,7 +12,6 @@ pub(super) type Cell<'a> = Option<Cow<'a, str>>;
 #[derive(Debug)]
 pub(super) struct Records<'a> {
     rest: &'a str,
-    /// From 1.
     line: usize,
 }
 
@@ -60,7 +59,6 @@ impl<'a> Records<'a> {
         (!cell.is_empty()).then_some(Cow::Borrowed(cell))
     }
 
-    /// `text` begins after the first quote.
     fn quoted(&mut self, text: &'a str) -> Result<Cow<'a, str>, Problem> {
         let begins = self.line;
         let (mut cell, mut rest) = (Cow::Borrowed(""), text);

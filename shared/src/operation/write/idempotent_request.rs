@@ -66,7 +66,6 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-/// Hashes of the `Idempotency-Key` and of the content.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     key: Hash,

@@ -6,7 +6,7 @@ use crate::format::Format;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import {
     format: Format,
-    /// Of each row, from 1.
+    /// The line at which each row begins, from 1.
     lines: Vec<usize>,
 }
 
@@ -23,7 +23,6 @@ impl Import {
         self.format
     }
 
-    /// `row` counts from 0.
     pub fn name_line(&self, row: usize, problem: &Problem) -> Problem {
         in_line(self.lines.get(row).copied().unwrap_or_default(), problem)
     }

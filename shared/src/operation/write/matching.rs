@@ -10,7 +10,6 @@ use crate::operation::options;
 #[derive(Debug)]
 pub(super) struct Names {
     pub(super) list: &'static str,
-    /// Its value is `AND` or `OR`.
     pub(super) joiner: &'static str,
 }
 

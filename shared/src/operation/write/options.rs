@@ -7,12 +7,12 @@ use crate::operation::read::Selection;
 use crate::operation::read::select::{Selected, What};
 use crate::request::RequestHead;
 
-/// Inserts have all but the last.
+/// Inserts have all of these options but the last.
 pub(super) const WRITE_OPTIONS: [&str; 3] = [RETURNING, DRY_RUN, "maxAffected"];
 pub(super) const RETURNING: &str = "returning";
 pub(super) const DRY_RUN: &str = "dryRun";
 
-/// RFC 7240, section 4.2.
+/// A value of the preference `return` (RFC 7240, section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preference {
     Representation,
@@ -43,7 +43,6 @@ pub struct WriteOptions {
 }
 
 impl WriteOptions {
-    /// Returns `false` for other names than [`WRITE_OPTIONS`].
     pub(super) fn take(&mut self, name: &str, value: &Value) -> Result<bool, Problem> {
         match name {
             RETURNING => self.returning = Some(returning(value)?),
@@ -96,7 +95,6 @@ impl WriteOptions {
     }
 }
 
-/// `*`, or a list of field names.
 fn returning(value: &Value) -> Result<Selection, Problem> {
     if matches!(value, Value::Text(text) if text.trim() == "*") {
         return Ok(Selection::All);
@@ -105,7 +103,6 @@ fn returning(value: &Value) -> Result<Selection, Problem> {
     Ok(Selection::Only(fields.into_iter().map(|field| Selected { what: What::Field(field), alias: None }).collect()))
 }
 
-/// The first `return` preference counts.
 fn preference(prefer: &str) -> Option<Preference> {
     let mut preferences = prefer.split(',').map(|preference| preference.split(';').next().unwrap_or_default());
     let wanted = preferences.find_map(|preference| {

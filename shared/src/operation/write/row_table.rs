@@ -22,7 +22,6 @@ pub(super) struct RowTable {
 }
 
 impl RowTable {
-    /// `list` was validated by serde_json.
     pub(super) fn read(list: &str) -> Result<(Vec<FieldName>, Vec<Row>), Problem> {
         let mut table = Self::default();
         let mut parts = Parts::inside(list);
@@ -104,7 +103,6 @@ impl RowTable {
         Ok((fields, rows, import))
     }
 
-    /// `source` is the name of the list in messages.
     fn check_room(&self, source: &str) -> Result<(), Problem> {
         if self.rows.len() < BATCH_MAX_ROWS {
             return Ok(());

@@ -15,9 +15,9 @@ use crate::request::RequestHead;
 pub struct Update {
     pub table: TablePath,
     pub target: Target,
-    /// At least one.
+    /// There is at least one field.
     pub fields: Vec<FieldName>,
-    /// In the order of `fields`.
+    /// The values are in the order of `fields`.
     pub values: Vec<Value>,
     pub options: WriteOptions,
 }

@@ -12,7 +12,6 @@ const SCHEME: &[u8] = b"data:";
 /// Enough for fast decoding, but few enough to copy.
 const GATHERED_BYTES: usize = 16 * 1024;
 
-/// A data URL, or maybe bare base64.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Head {
     Required,
@@ -43,12 +42,10 @@ enum Escape {
 pub(super) struct Content {
     decoder: Decoder,
     head: Head,
-    /// `None` once base64 begins.
     prefix: Option<Vec<u8>>,
     label: Option<Label>,
     escape: Escape,
     escape_at: u64,
-    /// From between JSON escapes.
     gathered: Vec<u8>,
     /// `gathered` contains a fault. Characters are then decoded without being collected: collecting them again for each
     /// piece of input, to find the fault's position, would take quadratic time.
@@ -213,7 +210,7 @@ impl Content {
         Fault::Json(malformed(&said))
     }
 
-    /// After JSON's escapes were decoded. The decoder must not be full.
+    /// The decoder must not be full.
     fn character(&mut self, character: u8, at: u64) -> Result<(), Fault> {
         let Some(prefix) = &mut self.prefix else {
             return match character {
@@ -269,7 +266,6 @@ impl Content {
     }
 }
 
-/// An escape that [`Content::run_over`] handles.
 fn is_plain(text: &[u8]) -> bool {
     matches!(text, [b'\\', b'/' | b'n' | b'r' | b't', ..])
 }

@@ -49,7 +49,6 @@ macro_rules! keys {
                 match self { $(Self::$variant => Wants::$wants,)* }
             }
 
-            /// `None` if the key fits all forms, or is no key of items.
             pub(super) const fn family(self) -> Option<Family> {
                 match self { $(Self::$variant => $family,)* }
             }

@@ -205,7 +205,7 @@ fn update(table: &TableInterface) -> Value {
 }
 
 impl TableInterface {
-    /// Whether or not the path has an operation for each. `None` if the path has an id and the caller can't use ids.
+    /// Returns actions even if the path has no operation for them. `None` if the caller can't use the path's id.
     fn allowed(&self, path: &str) -> Option<Vec<&'static str>> {
         let names = [
             ("read", Action::Read),

@@ -25,14 +25,12 @@ pub(super) struct Template {
     description: String,
     parameters: Vec<String>,
     body: Option<Value>,
-    /// A form with files.
     form: bool,
     payload: Value,
     members: Vec<String>,
     /// The media type of a response without an envelope.
     raw: Option<String>,
     tagged: bool,
-    /// See [`statuses`].
     errors: String,
 }
 
@@ -146,7 +144,7 @@ impl Template {
     }
 }
 
-/// Ascending. A `kind` that is not listed means a media operation.
+/// A `kind` that is not listed means a media operation.
 fn statuses(kind: &str) -> Vec<u16> {
     const ANY: [u16; 11] = [400, 401, 403, 404, 414, 429, 431, 500, 502, 503, 504];
     let further: &[u16] = match kind {
@@ -194,7 +192,6 @@ impl Text {
         Ok(Self(parts))
     }
 
-    /// The members of the JSON object, without its braces.
     pub(super) fn write(&self, component: &str, name: &str, out: &mut Vec<u8>) {
         let quoted = Value::from(name).to_string();
         let name = quoted.get(1..quoted.len() - 1).unwrap_or_default();

@@ -10,7 +10,6 @@ enum Use {
     Value,
     Like,
     Regexp,
-    /// A literal text, or the words of a full-text search.
     Text,
     BooleanSearch,
 }

@@ -19,7 +19,6 @@ pub struct Views {
 
 #[derive(Clone, Debug)]
 struct View {
-    /// The description from which `table` was made.
     of: Weak<Table>,
     table: Arc<Table>,
 }
@@ -45,7 +44,6 @@ impl Views {
         self.roles.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Makes the view if the cached view is of a former description.
     pub(super) fn get(&self, role: u64, of: &Arc<Table>, make: impl FnOnce() -> Table) -> Arc<Table> {
         let key = (role, TablePath { database: of.database().clone(), table: of.name().clone() });
         if let Some(view) = self.cached.get(&key).filter(|view| view.of.as_ptr() == Arc::as_ptr(of)) {

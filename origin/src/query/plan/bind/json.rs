@@ -17,7 +17,6 @@ pub(super) fn has_lone_surrogate(text: &str) -> bool {
     false
 }
 
-/// A UTF-16 unit.
 fn escaped(bytes: &[u8], at: usize) -> Option<u16> {
     let digits = bytes.get(at..at + 6)?.strip_prefix(b"\\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()

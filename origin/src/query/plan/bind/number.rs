@@ -4,7 +4,7 @@ use super::{Operand, Param, Purpose, plain};
 use crate::query::plan::Form;
 use shared::json::Value;
 
-/// MariaDB's maximum.
+/// MariaDB allows no more digits.
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 

@@ -8,7 +8,6 @@ use jiff::civil::DateTime;
 const FRACTION_MAX_DIGITS: usize = 6;
 const TIME_MAX_HOURS: u16 = 838;
 
-/// In bytes, without fractional seconds.
 const TEXT_BYTES: usize = "YYYY-MM-DD hh:mm:ss".len();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +18,6 @@ pub(super) enum TimeOfDay {
     Kept,
 }
 
-/// In MariaDB's form. A time with an offset is converted to UTC first.
 pub(super) fn date(text: &str, time_of_day: TimeOfDay) -> Option<String> {
     let moment = Moment::parse(text)?.at_utc()?;
     match moment.clock {
@@ -28,12 +26,11 @@ pub(super) fn date(text: &str, time_of_day: TimeOfDay) -> Option<String> {
     }
 }
 
-/// In MariaDB's form, in UTC if the text has an offset.
 pub(super) fn datetime(text: &str) -> Option<String> {
     Some(Moment::parse(text)?.at_utc()?.text())
 }
 
-/// From `[-]HHH:MM[:SS[.f]][Z]`, or the time of day, in UTC, of a date and time.
+/// Reads `[-]HHH:MM[:SS[.f]][Z]`, or the time of day, in UTC, of a date and time.
 pub(super) fn time(text: &str) -> Option<String> {
     if let Some(moment) = Moment::parse(text) {
         let mut text = String::with_capacity(TEXT_BYTES);
@@ -79,7 +76,7 @@ struct Clock<'a> {
 struct Moment<'a> {
     day: Day,
     clock: Option<Clock<'a>>,
-    /// Seconds east of UTC.
+    /// The offset in seconds east of UTC.
     offset: i64,
 }
 
@@ -124,7 +121,7 @@ impl Clock<'_> {
 }
 
 impl<'a> Moment<'a> {
-    /// `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`; month, day and parts of the time may have one digit.
+    /// Reads `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`; month, day and parts of the time may have one digit.
     fn parse(text: &'a str) -> Option<Self> {
         let mut reader = Reader(text.trim());
         let day = reader.day()?;
@@ -150,7 +147,7 @@ impl<'a> Moment<'a> {
         (reader.0.is_empty() && day.is_valid() && hours <= 23).then_some(moment)
     }
 
-    /// 23:59 UTC on June 30 or December 31.
+    /// Leap seconds occur at 23:59 UTC on June 30 or December 31.
     fn may_precede_leap_second(self) -> bool {
         let clock = self.clock.map(|clock| (clock.hour, clock.minute));
         clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
@@ -244,7 +241,7 @@ impl<'a> Reader<'a> {
         (minute <= 59 && second <= 60).then_some(Clock { hour, minute, second, fraction })
     }
 
-    /// `Z`, `±HH`, `±HHMM` or `±HH:MM`, in seconds east of UTC.
+    /// Reads `Z`, `±HH`, `±HHMM` or `±HH:MM` as seconds east of UTC.
     fn zone(&mut self) -> Option<i64> {
         if self.skip_any("Zz") {
             return Some(0);
