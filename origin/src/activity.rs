@@ -50,7 +50,7 @@ pub struct Answered {
     pub key: Option<Uuid>,
     pub rows: u64,
     pub bytes: u64,
-    /// By an error or because the client disconnected.
+    /// Truncated by an error, or because the client disconnected.
     pub cut: bool,
     pub db_micros: u64,
     pub total_micros: u64,

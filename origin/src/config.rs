@@ -55,7 +55,7 @@ pub struct Config {
     pub replica_url: Option<DatabaseAddress>,
     /// `None` if the secret is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
-    /// Connections to replicas are counted apart.
+    /// The limit per account; connections to replicas are counted apart.
     pub pool_size: usize,
     pub pool_total: usize,
     pub pool_queue: usize,
@@ -101,7 +101,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Also the directory of staged uploads if the media store is a bucket.
+    /// The default media store; also the directory of staged uploads if the media store is a bucket.
     pub fn media_dir(&self) -> PathBuf {
         media::directory(&self.data_dir)
     }

@@ -193,7 +193,7 @@ fn check(request: &Request) -> Result<(), Problem> {
     })
 }
 
-/// As Cloudflare's runtime does before the edge sees the headers.
+/// Cloudflare's runtime does the same before the edge sees the headers.
 fn join_values(headers: &mut HeaderMap) {
     if headers.len() == headers.keys_len() {
         return;
@@ -208,7 +208,7 @@ fn join_values(headers: &mut HeaderMap) {
     }
 }
 
-/// U+FFFD (which no valid value contains) if the value is not visible ASCII.
+/// Returns U+FFFD (which no valid value contains) if the value is not visible ASCII.
 fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = headers.get(name)?;
     Some(value.to_str().unwrap_or("\u{fffd}"))

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// For work on the blocking thread pool, such as the removal of staged files. A read of standard input may never end.
+/// Limits work on the blocking thread pool, such as the removal of staged files. A read of standard input may never
+/// end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> anyhow::Result<ExitCode> {

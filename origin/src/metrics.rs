@@ -34,10 +34,10 @@ struct RouteLabels {
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
     pub labels: RequestLabels,
-    /// From the head of the request to the end of the response.
+    /// The time from the head of the request to the end of the response.
     pub total: Duration,
     pub rows: u64,
-    /// Of a truncated body, the bytes that were sent.
+    /// Counts the bytes that were sent of a truncated body.
     pub bytes: u64,
     pub code: Option<ErrorCode>,
 }

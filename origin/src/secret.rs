@@ -13,7 +13,7 @@ use sha2::Sha256;
 
 use crate::files::{create_private, private_directory};
 
-/// The length of the derived keys.
+/// The derived keys have this length.
 const SECRET_MIN_BYTES: usize = 32;
 
 /// A longer text means that the path or the setting is wrong.

@@ -92,7 +92,7 @@ impl Refused {
     }
 }
 
-/// For callers that use little: half of the share.
+/// Half of the share, for callers that use little.
 pub fn beyond(share: u64) -> u64 {
     (share / 2).max(1)
 }

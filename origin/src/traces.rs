@@ -17,7 +17,8 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// Each request has up to [`STEPS_MAX_COUNT`](crate::database::run::STEPS_MAX_COUNT) steps: about 10 MB.
+/// The queue takes about 10 MB: each request has up to [`STEPS_MAX_COUNT`](crate::database::run::STEPS_MAX_COUNT)
+/// steps.
 pub const QUEUE_MAX_COUNT: usize = 2_048;
 
 const BATCH_MAX_COUNT: usize = 512;
@@ -34,7 +35,7 @@ const WARN_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Tracer {
     queue: mpsc::Sender<EndedRequest>,
-    /// The share of requests without a `traceparent`, scaled to 0–`u64::MAX`.
+    /// The share of requests without a `traceparent` that are recorded, scaled to 0–`u64::MAX`.
     share: u64,
     counts: Arc<SpanCounts>,
 }

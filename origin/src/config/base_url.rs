@@ -27,7 +27,7 @@ fn is_host(host: &str) -> bool {
     plain && host.len() <= HOST_MAX_BYTES && host.starts_with(|c: char| c != ':' && c != '.' && c != '-')
 }
 
-/// With the port; a DNS name has at most 253 bytes.
+/// A DNS name has at most 253 bytes; the port comes in addition.
 const HOST_MAX_BYTES: usize = 260;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::environment::{self, UnknownVariable};
 use super::secret_file;
 use super::setting::{SETTINGS, Setting, find_setting};
 
-/// Read from the working directory if the file exists and no other is given.
+/// This file is read from the working directory if it exists and no other file is given.
 const DEFAULT_FILE: &str = "selkie.toml";
 
 #[derive(Debug, Clone, Default)]
@@ -137,7 +137,7 @@ fn file_texts(table: toml::Table, path: Option<&Path>) -> Result<BTreeMap<&'stat
     Ok(texts)
 }
 
-/// In the syntax of flags and variables: a list of strings becomes comma-separated.
+/// Writes a value in the syntax of flags and variables: a list of strings becomes comma-separated.
 fn scalar_text(value: toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text),

@@ -14,7 +14,7 @@ pub struct OtlpConfig {
     endpoint: Url,
     /// May contain an API key of the collector.
     headers: Option<SecretString>,
-    /// Of requests without a `traceparent`, from 0 to 1.
+    /// The share of requests without a `traceparent`, from 0 to 1.
     share: f64,
 }
 

@@ -45,12 +45,12 @@ impl Setting {
         format!("SELKIE_{}", self.name.to_uppercase())
     }
 
-    /// Such as `SELKIE_SECRET_FILE`.
+    /// The variable names a file with the secret, such as `SELKIE_SECRET_FILE`.
     pub fn file_variable(&self) -> Option<String> {
         (self.visibility == Visibility::Secret).then(|| format!("{}_FILE", self.variable()))
     }
 
-    /// Used if no flag, no variable of Selkie and no file sets the setting.
+    /// Counts only if no flag, no variable of Selkie and no file sets the setting.
     pub fn standard_variable(&self) -> Option<&'static str> {
         match self.name {
             "otlp_endpoint" => Some("OTEL_EXPORTER_OTLP_ENDPOINT"),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use url::Url;
 
-/// S3's limit.
+/// This is S3's limit.
 const BUCKET_MAX_BYTES: usize = 63;
 
 /// S3 allows a key 1,024 bytes, of which Selkie's own part takes about 50.

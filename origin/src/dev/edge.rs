@@ -15,10 +15,10 @@ use super::{EdgePlan, environment, probe};
 use crate::config::Config;
 use crate::process::{self, LastSignal};
 
-/// Includes a build of the worker.
+/// Includes the time to build the worker.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// The guard kills the edge after half of this time; then the guard is killed.
+/// The guard kills the edge after half of this time.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 const LOG_TAIL_LINES: usize = 12;
@@ -124,7 +124,7 @@ impl Edge {
     }
 }
 
-/// No metrics, no questions, and wrangler's files in the data directory, so that two edges can run at the same time.
+/// Turns off metrics and questions; wrangler's files in the data directory let two edges run at the same time.
 fn variables(data_dir: &Path) -> [(&'static str, std::ffi::OsString); 5] {
     let registry = data_dir.join("wrangler/registry").into_os_string();
     let logs = data_dir.join("wrangler/logs").into_os_string();

@@ -50,7 +50,7 @@ impl HttpBody for ReceivedBody {
     }
 }
 
-/// Releases the memory beyond [`FREE_BYTES`] when dropped.
+/// Bytes beyond [`FREE_BYTES`] count against the memory limit until this value is dropped.
 #[derive(Default)]
 pub(super) struct CountedBody {
     guard: Option<Guard>,

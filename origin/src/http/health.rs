@@ -11,7 +11,7 @@ use serde::Serialize;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 
-/// Also the route's name in logs and metrics.
+/// The path is also the route's name in logs and metrics.
 pub(super) const HEALTHZ: &str = "/healthz";
 pub(super) const READYZ: &str = "/readyz";
 pub(super) const METRICS: &str = "/metrics";

@@ -72,7 +72,7 @@ impl Lister<'_> {
         }
     }
 
-    /// With a role, only databases with a table that the role may use.
+    /// A caller with a role sees only databases with a table that the role may use.
     async fn names(&self) -> Result<BTreeSet<DatabaseName>, Failure> {
         let (lease, limit) = (self.lease().await?, self.timeout());
         let rights = self.caller.rights();

@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[allow_missing = true]
 struct Files;
 
-/// Decompressed. A test checks the embedded files.
+/// The maximum of a decompressed file. A test checks the embedded files.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \

@@ -196,7 +196,7 @@ impl RequestRecord {
         }
     }
 
-    /// Rounded to whole milliseconds unless the caller has full access. Such as `db;dur=0.31, origin;dur=0.42`.
+    /// Such as `db;dur=0.31, origin;dur=0.42`; rounded to whole milliseconds unless the caller has full access.
     fn timing(&self) -> String {
         let is_exact = self.has_full_access.load(Ordering::Relaxed);
         let push_millis = if is_exact { push_millis } else { push_whole_millis };
@@ -286,7 +286,7 @@ fn push_whole_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format((micros + 500) / 1000));
 }
 
-/// By hand, with two decimals: `format!` takes ten times as long, and every request needs this.
+/// By hand, with two decimals: `format!` takes ten times as long.
 fn push_millis(text: &mut String, micros: u64) {
     let hundredths = micros % 1000 / 10;
     text.push_str(itoa::Buffer::new().format(micros / 1000));
@@ -343,7 +343,7 @@ fn fresh_id() -> RequestId {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Whole,
-    /// By an error, or because the client disconnected.
+    /// The body ended by an error, or because the client disconnected.
     Cut,
 }
 

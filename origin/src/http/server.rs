@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 const HEAD_MAX_BYTES: usize = 128 * 1024;
 const H2_STREAMS_MAX: u32 = 256;
-/// RFC 9113, section 3.4.
+/// See RFC 9113, section 3.4.
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// A new connection must send enough bytes to tell HTTP/1 from HTTP/2 within this time.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);

@@ -174,7 +174,8 @@ impl Library {
         found.map_err(|error| error.into_problem())
     }
 
-    /// If the store fails, a later sweep deletes the file's objects.
+    /// If the store fails, a later sweep deletes the file's objects. After an error of MariaDB, the file may have been
+    /// deleted.
     pub async fn delete(
         &self,
         project: &ProjectName,

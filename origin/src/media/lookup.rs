@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 pub const FOUND_FOR: Duration = Duration::from_secs(2);
 
+/// Short, since the file may be uploaded at any moment.
 pub const ABSENT_FOR: Duration = Duration::from_millis(500);
 
 /// A look-up takes up to 1 KB.

@@ -25,7 +25,7 @@ struct BoundRule {
 }
 
 impl UploadRights {
-    /// For full keys and the command line.
+    /// The rights of full keys and of the command line.
     pub const ALL: Self = Self { rule: None, scope: FileScope::All, uploader: None };
 
     pub fn of_role(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Result<Self, Problem> {

@@ -129,7 +129,7 @@ impl Issuers {
     }
 }
 
-/// For the edge's variable `ISSUERS`. The second result has the issuers that must be left out.
+/// Makes the edge's variable `ISSUERS`. The second result has the issuers that must be left out.
 pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRow, KeysFault)>), IssuerError> {
     let (mut issuers, mut left_out) = (Vec::new(), Vec::new());
     for row in rows {

@@ -26,7 +26,7 @@ use crate::system::projects::Projects;
 /// The newest signing key signs and verifies, the one before it only verifies.
 const LIVE_SIGNING_KEYS: usize = 2;
 
-/// The width of the column.
+/// The name's column has this width.
 const NAME_MAX_CHARS: usize = 100;
 
 /// A longer lifetime is probably a mistake in the unit.
@@ -211,12 +211,12 @@ impl Keys {
         self.page(of, None, u64::MAX).await
     }
 
-    /// Includes keys that were created indirectly.
+    /// Includes keys that the key has created indirectly.
     pub async fn made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         Ok(self.admin.keys_made_by(id, now()).await?)
     }
 
-    /// Includes keys that were created indirectly.
+    /// Includes keys that the revoked key has created indirectly.
     pub async fn revoke_made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         let mut revoked = Vec::new();
         loop {

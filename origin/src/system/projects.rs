@@ -37,7 +37,7 @@ const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selk
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claim {
-    /// Databases named `<project>_…` may belong to somebody else.
+    /// Existing databases named `<project>_…` may belong to somebody else.
     Refuse,
     Take,
 }

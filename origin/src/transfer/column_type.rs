@@ -31,11 +31,11 @@ impl Types {
     }
 }
 
-/// MariaDB's limits.
+/// MariaDB's maximum numbers of digits, and of digits after the decimal point.
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// For a `DECIMAL` that is inferred from a sample, so that later rows fit.
+/// Room in a `DECIMAL` that is inferred from a sample, so that later rows fit.
 const SPARE_DIGITS: usize = 20;
 const SPARE_SCALE: usize = 10;
 

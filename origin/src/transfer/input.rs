@@ -49,7 +49,7 @@ impl Input {
         found.is_file().then_some(found.len())
     }
 
-    /// Of a gzip file, compressed bytes.
+    /// Counts the compressed bytes of a gzip file.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
@@ -75,7 +75,7 @@ impl Input {
         }
     }
 
-    /// Blocks.
+    /// Blocks the thread.
     pub(super) fn open(&self) -> Result<Box<dyn Read + Send>, TransferError> {
         let failed = |error: &io::Error| match &self.path {
             Some(path) => TransferError::file(path, "read", error),

@@ -43,8 +43,8 @@ pub(super) struct Done {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Split {
-    /// The whole batch is the empty string; `0` is appended for the first half of a divided part, `1` for the second
-    /// half.
+    /// The whole batch is the empty string. When a part is divided, its refused rows are left out, and `0` is appended
+    /// for the first half of the others, `1` for the second half.
     pub(super) part: String,
     pub(super) refused: Vec<(usize, Reason)>,
 }

@@ -15,12 +15,12 @@ pub(super) const RECORD_MAX_BYTES: usize = JSON_BODY_MAX_BYTES - 512 * 1024;
 
 const READ_BYTES: usize = 256 * 1024;
 
-/// For the report of a record that is too long or has wrong quotes.
+/// The length of the excerpt in the report of a record that is too long or has wrong quotes.
 const EXCERPT_BYTES: usize = 1_000;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// Includes the quotes.
+/// The range of the cell includes the quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     range: Range<usize>,

@@ -151,7 +151,7 @@ fn stdout() -> io::Result<tokio::fs::File> {
 struct Part(PathBuf);
 
 impl Part {
-    /// In the directory of `target`, so that renaming stays within one file system.
+    /// The temporary file is beside `target`, so that renaming stays within one file system.
     fn beside(target: &Path) -> Result<Self, CliError> {
         let number = getrandom::u64().map_err(|error| unwritable(target, &io::Error::other(error)))?;
         Ok(Self(target.with_file_name(format!(".selkie-{number:016x}.part"))))
@@ -185,7 +185,7 @@ impl Drop for Part {
     }
 }
 
-/// File systems allow 255 bytes in total, with the suffix.
+/// File systems allow 255 bytes for a name, with the suffix.
 const STEM_MAX_BYTES: usize = 200;
 
 /// A leading dot would hide the file and a leading hyphen would look like an option, so either becomes `_`.

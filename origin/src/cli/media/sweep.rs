@@ -29,7 +29,7 @@ struct SweptAnswer {
     deleted: bool,
     due: u64,
     staged: u64,
-    /// Older than `--grace`, and named by no database row.
+    /// Objects older than `--grace` that no database row names.
     orphans: u64,
     objects: u64,
     /// Files that Selkie did not write and never deletes.

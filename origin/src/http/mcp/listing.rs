@@ -29,7 +29,7 @@ pub(super) fn payload(answer: &ApiAnswer) -> Option<&RawValue> {
     envelope.map(|envelope| envelope.payload)
 }
 
-/// Of a truncated list, the names in its beginning.
+/// Returns the names in the beginning of a truncated list.
 pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     let listed: Vec<Named> = match answer.extent {
         Extent::Whole => serde_json::from_str(payload(answer)?.get()).ok()?,

@@ -61,7 +61,7 @@ impl ToolName {
         }
     }
 
-    /// The API request of a call checks the rest.
+    /// Not a complete check: the API request of a call checks the rest.
     fn may_be_used_by(self, caller: &Caller) -> bool {
         let permitted = |action| permit(action, caller.grant()).is_ok();
         let role = caller.rights().role().map(|role| role.role());

@@ -73,7 +73,7 @@ impl Tables {
         };
         let root = self.root();
         let shown = match errno {
-            // NULL, out of range, truncated, missing, too long: these messages name the column only.
+            // NULL, out of range, truncated, missing, too long: these messages name only the column.
             1048 | 1264 | 1265 | 1364 | 1406 => ShownToRoles::Everything,
             // These name the value and the table.
             1292 | 1366 if root.traits().stored_code => ShownToRoles::Field,

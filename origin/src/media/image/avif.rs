@@ -7,7 +7,7 @@ use std::io::{Read, Seek, SeekFrom};
 /// Usual images have less than 1 KB.
 const META_MAX_BYTES: u64 = 1024 * 1024;
 
-/// The limit of one level of the file.
+/// The maximum number of boxes on one level of the file.
 const BOXES_MAX_COUNT: usize = 1024;
 
 pub(super) fn open(mut file: File, bytes: u64) -> Result<Header, ImageFault> {
@@ -81,7 +81,7 @@ fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     Ok(found)
 }
 
-/// Of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
+/// The size of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
 fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     let boxes = children(meta)?;
     let find = |wanted: &[u8; 4]| boxes.iter().find(|(kind, _)| kind == wanted);

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// Below the priority of the threads that serve requests.
+/// The threads that serve requests have a higher priority.
 const NICE: i32 = 10;
 
 #[derive(Clone, Copy, Debug)]

@@ -25,7 +25,8 @@ impl Layout {
 
 pub(super) struct Raster {
     pub(super) size: Size,
-    /// In pixels of the raster. After shrinking, the image may cover only a part of the raster's last column and row.
+    /// The size of the image in pixels of the raster. After shrinking, the image may cover only a part of the last
+    /// column and row.
     pub(super) covered: (f64, f64),
     pub(super) layout: Layout,
     pub(super) pixels: Vec<u8>,

@@ -133,7 +133,8 @@ impl Parts {
     }
 }
 
-/// Waits for the requests in flight after an error: an object could be stored after the caller has deleted it.
+/// After an error, waits for the requests in flight: otherwise an object could be stored after the caller has deleted
+/// it.
 async fn store_all(objects: Vec<(ObjectKey, Object)>, store: &Store) -> Result<(), StoreError> {
     let has_failed = AtomicBool::new(false);
     let mut storing = stream::iter(objects)

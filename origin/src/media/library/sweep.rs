@@ -74,7 +74,7 @@ impl SweepError {
 }
 
 impl Library {
-    /// Every 5 to 15 minutes.
+    /// Sweeps every 5 to 15 minutes.
     pub async fn sweep_always(self, stop: CancellationToken) {
         loop {
             tokio::select! {

@@ -30,10 +30,10 @@ use crate::database::media::{FOLDER, ObjectKey};
 /// S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 83 GB.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// Of one file; enough to use the bandwidth despite latency.
+/// Enough parts of a file to use the bandwidth despite latency.
 const FILE_PARTS_AT_ONCE: usize = 3;
 
-/// The limit of all files: 64 MiB of memory. Thumbnails are not counted.
+/// For all files together: 64 MiB of memory. Thumbnails are not counted.
 const PARTS_AT_ONCE: usize = 8;
 
 const HEADS_AT_ONCE: usize = 8;

@@ -33,7 +33,7 @@ pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> Stor
     }
 }
 
-/// A response that names a missing bucket does not count; a response to HEAD has no body.
+/// False for a missing bucket, except in a response to HEAD, which has no body.
 pub(super) fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && !chain(error).contains("NoSuchBucket")
 }

@@ -105,7 +105,7 @@ impl Caller {
         of_service.into_iter().chain(of_role).min()
     }
 
-    /// Everything for a caller without a role: `shared::policy` refuses uploads and deletions of read keys.
+    /// A caller without a role may do everything: `shared::policy` refuses uploads and deletions of read keys.
     pub fn media(&self) -> MediaInterface {
         let upload = self.upload_rights().is_ok();
         MediaInterface {
@@ -126,7 +126,7 @@ impl Caller {
         Some(self.readable_files()).filter(|files| !files.is_empty()).ok_or_else(|| role_forbids("read files"))
     }
 
-    /// Everything without a role, since `shared::policy` has refused read keys before.
+    /// A caller without a role may upload everything, since `shared::policy` has refused read keys before.
     pub fn upload_rights(&self) -> Result<UploadRights, Problem> {
         match self.role() {
             Some(role) => UploadRights::of_role(role.role().media(), role.claims(), self.as_uploader(role)),

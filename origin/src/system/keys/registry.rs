@@ -34,7 +34,7 @@ use crate::query::role::Claims as RuleClaims;
 
 const TOKENS_EXPECTED_COUNT: usize = 10_000;
 
-/// The claims of one token may take some kilobytes.
+/// The maximum for all tokens together. The claims of one token may take some kilobytes.
 const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// About the maximum delay until a revocation takes effect while MariaDB answers.
@@ -53,7 +53,7 @@ pub struct KeyRegistry {
     generations: Generations,
     tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
     roles: Roles,
-    /// Since the start. `lookups` counts requests whose token was not cached.
+    /// Counts requests since the start whose token was cached; `lookups` counts those whose token was not.
     hits: AtomicU64,
     lookups: AtomicU64,
     uses: Mutex<HashMap<Uuid, u64>>,

@@ -99,7 +99,7 @@ impl Issuer {
         }
     }
 
-    /// Fetches the issuer's keys at most once a minute.
+    /// If no cached key has signed the token, fetches the issuer's keys again, at most once a minute.
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
         token.check_header()?;
         let keys = match &self.keys {

@@ -7,7 +7,7 @@ use super::{DEFAULT_PROJECT, OwnedDatabase, Presence, ProjectError, Projects};
 use crate::clock::now;
 use crate::database::admin::Drops;
 
-/// A foreign key refers to the row.
+/// MariaDB's error: a foreign key refers to the row.
 const REFERRED_TO: u16 = 1451;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,16 +12,16 @@ const SEGMENTS_MAX_COUNT: usize = 4096;
 /// Encoders write a few KB of tables and headers.
 const HEAD_MAX_BYTES: usize = 1024 * 1024;
 
-/// 64 numbers of 16 bits.
+/// A block has 64 numbers of 16 bits.
 const BLOCK_BYTES: u64 = 128;
 
 pub(super) struct Segments {
     pub(super) size: Size,
     pub(super) precision: u8,
     pub(super) head: Vec<u8>,
-    /// From the first scan's compressed data up to and including the end marker.
+    /// The bytes from the first scan's compressed data up to and including the end marker.
     pub(super) scans: Range<u64>,
-    /// Kept until the last scan; 0 for a sequential image whose first scan has all components.
+    /// Memory that is kept until the last scan; 0 for a sequential image whose first scan has all components.
     pub(super) coefficient_bytes: u64,
     /// A lossless JPEG can't be decoded at a fraction of its size.
     pub(super) lossless: bool,

@@ -13,15 +13,16 @@ use super::generations::Generation;
 use crate::database::admin::KeyStatus;
 use crate::system::keys::Caller;
 
-/// Approximate, without the token's claims.
+/// The approximate memory of a token without its claims.
 const TOKEN_BYTES: usize = 512;
 
 /// A node of a `BTreeMap` has at least 5 entries, unless it is the only one.
 const NODE_ENTRIES: usize = 11;
 
-/// Besides the node's entries.
+/// The memory of a node besides its entries.
 const NODE_BYTES: usize = 16;
 
+/// For a key's status or a user's token, if the generation doesn't change.
 const RECHECK_SECONDS: u64 = 60;
 
 /// Only tokens with a valid signature are looked up, so forged tokens cause no queries.

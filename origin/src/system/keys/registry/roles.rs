@@ -16,13 +16,13 @@ use crate::query::role::Role;
 
 const ROLES_EXPECTED_COUNT: usize = 1_000;
 
-/// Eight of the largest definitions, without the roles' tables.
+/// The memory of eight of the largest definitions, without the roles' tables.
 const ROLES_MAX_BYTES: u64 = 8 * PARSED_TIMES * ROLE_MAX_BYTES as u64;
 
 /// The approximate memory of a parsed definition is this multiple of its text.
 const PARSED_TIMES: u64 = 8;
 
-/// Approximate, without the role's definition.
+/// The approximate memory of a role without its definition.
 const ROLE_BYTES: u64 = 512;
 
 type RoleKey = (ProjectName, RoleName);

@@ -1,5 +1,5 @@
 //! The JWK set of an issuer that publishes it under a URL. A fetched set stays in use while the issuer can't be
-//! reached.
+//! reached. All times are seconds since 1970.
 
 use std::error::Error as _;
 use std::net::IpAddr;
