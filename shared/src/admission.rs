@@ -23,8 +23,8 @@ pub async fn admit<P: Borrow<Principal>>(
     Ok((principal, pending))
 }
 
-/// Without authentication, for requests that only the origin can authenticate. Fails as [`admit`] does before it
-/// authenticates; `None` for other faults, which only an authenticated caller may see.
+/// For requests that only the origin can authenticate. Fails as [`admit`] does before it authenticates; `None` for
+/// other faults, which only an authenticated caller may see.
 pub fn unadmitted_action(head: &RequestHead<'_>) -> Result<Option<Action>, Problem> {
     Ok(parse(head)?.ok().map(|pending| pending.action()))
 }

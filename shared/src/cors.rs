@@ -8,7 +8,7 @@ use std::fmt;
 
 const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 
-/// Names `Authorization`, because `*` does not include that header.
+/// The value names `Authorization`, because `*` does not include that header.
 const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
                                If-Range, If-Unmodified-Since, Prefer, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
                                Upload-Offset, X-HTTP-Method-Override, X-Request-Id, X-Selkie-After, traceparent, tracestate, *";
@@ -85,7 +85,7 @@ impl CorsOrigins {
         }
     }
 
-    /// Only for preflight responses (204, no body).
+    /// Only preflight responses (204, no body) have these headers.
     pub fn preflight_headers(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
         [
             ("access-control-allow-methods", ALLOWED_METHODS),
@@ -103,7 +103,7 @@ pub fn is_preflight(method: &str, origin: Option<&str>, access_control_request_m
     method == "OPTIONS" && has_origin && access_control_request_method.is_some()
 }
 
-/// As browsers send it: `http://` or `https://`, a host in lower case, and perhaps a port.
+/// Parses an origin as browsers send it: `http://` or `https://`, a host in lower case, and perhaps a port.
 fn parse_origin(entry: &str) -> Result<Box<str>, Problem> {
     let host = entry.strip_prefix("https://").or_else(|| entry.strip_prefix("http://"));
     let well_formed = host.is_some_and(|host| {

@@ -13,7 +13,7 @@ use std::fmt;
 /// Tells the edge what the origin can't reach, so that the edge tries another origin.
 pub const UNAVAILABLE_HEADER: &str = "x-selkie-unavailable";
 
-/// Also for clients and proxies that don't read the body.
+/// The header serves clients and proxies that don't read the body.
 pub const CODE_HEADER: &str = "x-selkie-code";
 
 pub const UNAVAILABLE_DATABASE: &str = "database";
@@ -191,7 +191,7 @@ impl Problem {
         Self::new(ErrorCode::Internal, message).with_cause(cause)
     }
 
-    /// For the log only. May name hosts and paths, but must contain no key and no value of a record.
+    /// The cause is only logged. It may name hosts and paths, but must contain no key and no value of a record.
     pub fn with_cause(mut self, cause: impl Into<Cow<'static, str>>) -> Self {
         self.inner.cause = Some(cause.into());
         self
@@ -243,7 +243,7 @@ impl Problem {
         self
     }
 
-    /// Also of the further faults. The message of `rejected_by_database` stays unchanged.
+    /// Changes the further faults too. The message of `rejected_by_database` stays unchanged.
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
             self.inner.message = format!("Operation {at}: {}", self.inner.message).into();

@@ -23,13 +23,13 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::InvalidIdentifier, format!("The {kind} name {} {fault}.", shown(name))))
 }
 
-/// As a server with `lower_case_table_names=1` compares names: letter by letter. [`str::to_lowercase`] makes two
-/// letters of `İ`, and another `σ` at the end of a word.
+/// Compares as a server with `lower_case_table_names=1` does: letter by letter. [`str::to_lowercase`] makes two letters
+/// of `İ`, and another `σ` at the end of a word.
 pub fn folded(name: &str) -> String {
     name.chars().filter_map(|letter| letter.to_lowercase().next()).collect()
 }
 
-/// For error messages: quoted, cut to 80 characters. Characters that would break or reorder the line are escaped.
+/// Quotes a name for error messages and cuts it to 80 characters. Escapes characters that break or reorder the line.
 pub fn shown(name: &str) -> String {
     const SHOWN_MAX_CHARS: usize = 80;
     let mut text = String::with_capacity(name.len().min(4 * SHOWN_MAX_CHARS) + 2);

@@ -37,7 +37,7 @@ impl Value {
         }
     }
 
-    /// For messages. A number of more than 40 characters is shown by its kind.
+    /// Returns the value for messages. A number of more than 40 characters is shown by its kind.
     pub fn shown(&self) -> String {
         const NUMBER_MAX_BYTES: usize = 40;
         match self {
@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for Borrowed<'de> {
     }
 }
 
-/// As [`Value::of`], for a string.
+/// Decodes a string; fails as [`Value::of`] does.
 pub(crate) fn string(text: &str) -> Result<Cow<'_, str>, serde_json::Error> {
     match text.as_bytes() {
         [b'"', string @ .., b'"'] if memchr::memchr(b'\\', string).is_none() => Ok((&text[1..text.len() - 1]).into()),
@@ -161,7 +161,7 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
     text.len()
 }
 
-/// In order. Fails for a repeated key or more than [`JSON_MEMBERS_MAX_COUNT`] keys.
+/// Returns the members in order. Fails for a repeated key or more than [`JSON_MEMBERS_MAX_COUNT`] keys.
 pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Error> {
     serde_json::from_str::<Members<'_, _>>(text).map(|members| members.0)
 }

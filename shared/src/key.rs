@@ -280,7 +280,7 @@ impl<'a> Token<'a> {
         self.verify_of(ISSUER, keys, now)
     }
 
-    /// For a link to the console. Doesn't check whether the link was used before.
+    /// Verifies a link to the console. Doesn't check whether the link was used before.
     pub fn verify_link(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
         self.verify_of(LINK_ISSUER, keys, now)
     }
@@ -297,7 +297,7 @@ fn blank(text: &str) -> Option<usize> {
     memchr::memchr2(b' ', b'\t', text.as_bytes())
 }
 
-/// SHA-256: a cache key that does not reveal the token.
+/// The SHA-256 of a token: a cache key that does not reveal the token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenDigest([u8; 32]);
 

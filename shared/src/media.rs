@@ -15,7 +15,7 @@ pub use cache_purge::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, project_
 /// All except the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Without its folder: no slash, at most 255 bytes.
+/// A file's name without its folder: no slash, at most 255 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MediaName(Box<str>);
 
@@ -35,7 +35,7 @@ impl MediaName {
         &self.0
     }
 
-    /// In lower case; `None` for `README` and `.profile`.
+    /// Returns lower case; `None` for `README` and `.profile`.
     pub fn extension(&self) -> Option<String> {
         let (stem, extension) = self.0.rsplit_once('.')?;
         (!stem.is_empty() && !extension.is_empty()).then(|| extension.to_lowercase())
@@ -164,7 +164,7 @@ pub struct FilePath {
 impl FilePath {
     pub const PREFIX: &'static str = "/media/";
 
-    /// Percent-encoded as received. `media_not_found` for a path that no file can have.
+    /// `path` is percent-encoded, as received. `media_not_found` for a path that no file can have.
     pub fn parse(path: &str) -> Result<Self, Problem> {
         Self::read(path).ok_or_else(Self::not_found)
     }
@@ -190,13 +190,13 @@ impl FilePath {
         url_path(self.project.as_str(), self.folder.as_str(), &self.name.0)
     }
 
-    /// Also for a file that the caller may not see.
+    /// The problem is the same for a file that the caller may not see.
     pub fn not_found() -> Problem {
         Problem::new(ErrorCode::MediaNotFound, "There is no such file.")
     }
 }
 
-/// Percent-encoded. The names must be valid.
+/// Returns a percent-encoded path. The names must be valid.
 pub fn url_path(project: &str, folder: &str, name: &str) -> String {
     let mut path = format!("{}{project}", FilePath::PREFIX);
     let parts = folder.split('/').filter(|part| !part.is_empty());

@@ -7,7 +7,7 @@ use crate::operation::{route, tus};
 /// Full keys may do everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Permitted {
-    /// Also keys with a role that allows the action.
+    /// Read-only keys, and keys with a role that allows the action.
     ReadKeys,
     Roles,
     /// No role can allow the action.

@@ -15,7 +15,7 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// For messages. The caller handles `off`.
+    /// The text is for messages. The caller handles `off`.
     pub const EXPECTED: &'static str = "requests/time, such as 100/1s or 6000/1m, with a time of at most 1h; or off";
 
     /// Parses `100/1s`, `6000/1m` or `50000/1h`.

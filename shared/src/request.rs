@@ -13,13 +13,13 @@ use std::borrow::Cow;
 /// the position in time.
 pub const AFTER_HEADER: &str = "x-selkie-after";
 
-/// For CSV and NDJSON: a maximum of the server or of the role withholds records. The envelope has `limited`.
+/// Header of CSV and NDJSON: a maximum of the server or of the role withholds records. The envelope has `limited`.
 pub const LIMITED_HEADER: &str = "x-selkie-limited";
 
-/// For CSV and NDJSON: records follow that `limit` or a maximum left out. The envelope has `next` or `more`.
+/// Header of CSV and NDJSON: records follow that `limit` or a maximum left out. The envelope has `next` or `more`.
 pub const MORE_HEADER: &str = "x-selkie-more";
 
-/// Not counted, so that a request has the same number of counted headers at the origin as at the edge.
+/// These headers are not counted, so that a request has the same number at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [
     "accept-encoding",
     "cdn-loop",
@@ -44,7 +44,7 @@ const ADDED_BY_PROXIES: [&str; 21] = [
     crate::media::ACCEPTS_PURGE_HEADER,
 ];
 
-/// As received. `uri_too_long`; `invalid_request` for characters that must be percent-encoded.
+/// Fails with `uri_too_long`, or `invalid_request` for characters that must be percent-encoded.
 pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     check_url_length(path, query)?;
     let parts = [path, query.unwrap_or_default()];
@@ -54,7 +54,7 @@ pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// As URL parsers do (WHATWG URL, path state), also percent-encoded. Cloudflare's runtime resolves only some of them.
+/// Resolves as URL parsers do (WHATWG URL, path state). Cloudflare's runtime resolves only some dot segments.
 pub fn resolve_dot_segments(path: &str) -> Cow<'_, str> {
     if path.split('/').all(|segment| Dots::of(segment).is_none()) {
         return Cow::Borrowed(path);

@@ -8,7 +8,7 @@ pub const TRACESTATE: &str = "tracestate";
 
 const BYTES: usize = 55;
 
-/// In the form of a `traceparent` of version 00.
+/// A span in the form of a `traceparent` of version 00.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceSpan {
     text: [u8; BYTES],

@@ -57,7 +57,7 @@ enum Step<'i> {
     NeedsInput,
     Begins(usize),
     Slice(&'i [u8]),
-    /// In the JSON reader's buffer: see [`json::Reader::decoded`].
+    /// The bytes are in the JSON reader's buffer: see [`json::Reader::decoded`].
     Decoded,
     /// Bytes that looked like the beginning of a multipart delimiter, as a range of it: see
     /// [`multipart::Reader::held`].
@@ -72,7 +72,7 @@ enum Reader {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding<'a> {
-    /// Also if `Content-Type` is missing or empty.
+    /// A missing or empty `Content-Type` means JSON.
     Json,
     /// The whole header value, with its boundary.
     Multipart(&'a str),
@@ -127,8 +127,8 @@ impl Parser {
         Feed { is_cut: rest.len() < input.len(), parser: self, rest }
     }
 
-    /// After the whole body was fed. `invalid_json` or `invalid_body` if the body ended early, or has no file or no
-    /// `type`.
+    /// The whole body must have been fed. `invalid_json` or `invalid_body` if the body ended early, or has no file or
+    /// no `type`.
     pub fn finish(self) -> Result<UploadForm, Problem> {
         if let Some(problem) = self.refused {
             return Err(problem);

@@ -31,7 +31,7 @@ pub enum DbError {
     NoDatabase(DatabaseName),
     #[error("the statement has {0} parameters, {1} were given")]
     ParamCount(u16, usize),
-    /// The driver misread a statement, or a row of a list of databases or tables has an unexpected form.
+    /// The driver can't bind the statement's values, or a row of a list of databases or tables has an unexpected form.
     #[error("the driver misread the statement")]
     Misread,
     #[error("the statement reads a file of its client")]

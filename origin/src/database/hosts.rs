@@ -180,7 +180,7 @@ impl Hosts {
         Some(Host { index, left: Some(left) })
     }
 
-    /// Only for [`Purpose::Reading`]: would probe even the only host of a `database_url`.
+    /// Must be called only for [`Purpose::Reading`]: it would probe even the only host of a `database_url`.
     pub(in crate::database) fn any_well(&self) -> bool {
         self.probe();
         self.0.state().hosts.iter().any(|host| host.health == Some(Health::Well))

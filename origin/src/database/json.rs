@@ -22,8 +22,8 @@ pub(super) enum Decoder {
     Bit,
     /// An expression of type BIT, such as MAX of a BIT column: decimal digits, or else big-endian bits.
     BitExpression,
-    /// Of this width in bits, from a window function or a UNION: big-endian bits if the value fits the width, or else
-    /// decimal digits.
+    /// The value has this width in bits and comes from a window function or a UNION: big-endian bits if it fits the
+    /// width, or else decimal digits.
     CombinedBit(u8),
     Text,
     /// Written as the shortest number that reads back equal.

@@ -324,7 +324,7 @@ impl Pools {
         Ok(Account { pool, requests: AtomicUsize::new(0), project: project.clone(), leases, queue })
     }
 
-    /// Also drops accounts without connections and requests. Must be called periodically.
+    /// Also drops accounts without connections and requests. The caller must call this periodically.
     pub fn close_idle(&self) {
         if let Some(replicas) = &self.replicas {
             replicas.close_idle();

@@ -193,7 +193,8 @@ pub async fn text(
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Rows inserted, deleted, or matched by an UPDATE. An upsert that returns no rows counts a changed row twice.
+    /// Counts rows inserted, deleted, or matched by an UPDATE. An upsert that returns no rows counts a changed row
+    /// twice.
     pub affected: u64,
     /// JSON text; `null` for a row that was skipped because its key exists.
     pub keys: Vec<Vec<u8>>,

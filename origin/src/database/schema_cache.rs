@@ -85,8 +85,8 @@ pub struct SchemaCache {
     relations: Cache<(ProjectName, DatabaseName), relations::Entry, Bytes>,
     databases: Cache<(ProjectName, DatabaseName), DatabaseEntry, Bytes>,
     coverages: CharsetCoverages,
-    /// Number of schema changes made through this origin (0 without an entry). A description read at a smaller number
-    /// is not used. The map is not limited, but only an administrator creates projects.
+    /// Counts schema changes made through this origin (0 without an entry). A description read at a smaller number is
+    /// not used. The map is not limited, but only an administrator creates projects.
     versions: RwLock<HashMap<ProjectName, u64>>,
     table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>, DbError>,
     view_loads: SingleFlight<(ProjectName, u64), Arc<Views>, DbError>,

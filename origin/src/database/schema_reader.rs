@@ -221,7 +221,7 @@ struct TableRows {
     transactional: bool,
     innodb: bool,
     columns: Vec<ColumnRow>,
-    /// Index and column, for each column of a unique index or primary key.
+    /// Holds the names of index and column, for each column of a unique index or primary key.
     indexes: Vec<(String, String)>,
     /// Column, referenced table and referenced column, for each column of a foreign key.
     references: Vec<(String, String, String)>,

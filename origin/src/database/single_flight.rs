@@ -57,7 +57,8 @@ where
     }
 }
 
-/// On drop, because a load may end by a panic. The load's own task lets it continue if the caller is cancelled.
+/// Removes the load on drop, because a load may end by a panic. A load runs in a task of its own, and so continues if
+/// the caller is cancelled.
 struct Ended<K: Eq + Hash, V, E> {
     running: Arc<Mutex<Running<K, V, E>>>,
     key: K,

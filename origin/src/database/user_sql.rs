@@ -124,8 +124,8 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progr
     })
 }
 
-/// If so, the response gets a position. False for the words in `READS`, even if the statement calls a function that
-/// writes.
+/// Returns whether the response gets a position: false for the words in `READS`, even if the statement calls a function
+/// that writes.
 fn may_write(text: &str) -> bool {
     const READS: [&str; 6] = ["select", "show", "explain", "describe", "desc", "table"];
     // Skips the comment that this program puts before the statement.
@@ -219,8 +219,8 @@ fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8>
     encoder.finish()
 }
 
-/// For the few statements that can't be prepared, such as EXECUTE. The text is a single statement: MariaDB parses a
-/// text before it refuses to prepare the statement.
+/// Runs a statement that can't be prepared, such as EXECUTE. The text is a single statement: MariaDB parses a text
+/// before it refuses to prepare the statement.
 async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Result<Vec<u8>, DbError> {
     let conn = &mut lease.connection()?.conn;
     let mut result = run::driver(conn.query_iter(text)).await?;

@@ -39,7 +39,7 @@ const COLUMN_BYTES: usize = 256;
 
 #[derive(Debug)]
 pub struct Layout {
-    /// Also of columns that are not part of the record; `None` if only the result set's metadata tells, as for a sum.
+    /// Includes columns that are not part of the record; `None` if only the result set's metadata tells, as for a sum.
     pub kinds: Vec<Option<Kind>>,
     pub keys: ColumnLabels,
 }
@@ -273,8 +273,8 @@ impl Table {
         }
     }
 
-    /// The key's column if the key is one readable, visible, unique integer (other than YEAR) of a table without
-    /// triggers.
+    /// Returns the key's column if the key is one readable, visible, unique integer (other than YEAR), and the table is
+    /// no view and has no triggers.
     pub fn number(&self) -> Option<usize> {
         let plain = !self.traits.view && !self.traits.stored_code;
         self.number.filter(|at| plain && *at < self.visible && self.key_is_unique())

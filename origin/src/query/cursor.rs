@@ -14,7 +14,7 @@ use sha2::Sha256;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 
-/// Half of an HMAC-SHA256, the minimum that RFC 2104 (section 5) recommends.
+/// The MAC is half of an HMAC-SHA256, the minimum that RFC 2104 (section 5) recommends.
 const MAC_BYTES: usize = 16;
 const VERSION: u8 = 2;
 

@@ -49,7 +49,7 @@ pub enum Plan<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ColumnRef {
-    /// Index in the [`Scope`]: 0 is the root table, 1 the first joined table.
+    /// The index of the table in the [`Scope`]: 0 is the root table, 1 the first joined table.
     pub(super) source: usize,
     pub(super) column: usize,
 }
@@ -137,7 +137,7 @@ pub enum Expression {
     CountAll,
     Score(Search),
     Number(usize),
-    /// True if one of the columns is not NULL, otherwise NULL: shows whether a joined table has a record in a row.
+    /// True if one of the columns is not NULL, otherwise NULL. Shows whether a joined table has a record in a row.
     Presence(Vec<ColumnRef>),
 }
 
@@ -211,7 +211,7 @@ pub enum OnConflict {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertAnswer {
-    /// Null if a conflict skipped the row, or if MariaDB reports no id, as for a table without a key.
+    /// The response is null if a conflict skipped the row, or if MariaDB reports no id, as for a table without a key.
     Id,
     /// One per row of the request (null for a skipped row); no ids for a table without a key and for a view.
     Ids,
@@ -324,7 +324,7 @@ impl Operand {
     }
 }
 
-/// Bytes that one value adds to a statement, without the bytes of text or binary data.
+/// The bytes that one value adds to a statement, without those of text or binary data.
 pub const CELL_MAX_BYTES: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -116,7 +116,7 @@ impl Default for MediaReading {
 pub struct UploadRule {
     /// `{name}` stands for the claim `name`; `None` for any folder.
     pub folder: Option<Box<str>>,
-    /// Such as `image/*` or `application/pdf`; empty for all that the service accepts.
+    /// Media types such as `image/*` or `application/pdf`; empty for all that the service accepts.
     pub types: Vec<Box<str>>,
     pub max_bytes: Option<u64>,
 }
@@ -130,8 +130,8 @@ pub enum MediaDeletion {
 }
 
 impl Role {
-    /// The most specific rule, even if it allows nothing. Ignores case, since names that differ only in case may be the
-    /// same table, as on a server with `lower_case_table_names`; exactly the same names come first, otherwise the
+    /// The most specific rule decides; `None` if it allows nothing. Ignores case, since names that differ only in case may
+    /// be the same table, as on a server with `lower_case_table_names`. Exactly the same names come first, otherwise the
     /// file's last rule.
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
@@ -147,7 +147,7 @@ impl Role {
         (!rule.is_empty()).then_some(rule)
     }
 
-    /// By a rule of one of its tables, by its own rule, or, without one, by the rule of all databases.
+    /// The rules of the database's tables decide, then its own rule, or without one, the rule of all databases.
     pub fn knows_database(&self, database: &DatabaseName) -> bool {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let allows = |fits: &dyn Fn(&Pattern) -> bool| {

@@ -69,7 +69,7 @@ pub enum Verdict {
     #[default]
     None,
     Next,
-    /// In the first cell of the only row, about the records of the previous statement.
+    /// The first cell of the only row is the verdict about the records of the previous statement.
     First,
     Last,
 }

@@ -15,7 +15,7 @@ pub enum Part<'a> {
     },
 }
 
-/// As bytes to write, such as `{"id":` and `,"title":`. Cells of nested objects count in order of appearance.
+/// Keys are stored as bytes to write, such as `{"id":` and `,"title":`. Cells of nested objects count too.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnLabels {
     bytes: Vec<u8>,

@@ -11,15 +11,15 @@ pub struct Details {
     /// `None` if not known, or if the caller's role may hide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Box<str>>,
-    /// Index in `batchData` or in a body of CSV or NDJSON, from 0.
+    /// The index in `batchData` or in a body of CSV or NDJSON, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<usize>,
-    /// Key or constraint, as MariaDB names it.
+    /// The key or constraint, as MariaDB names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<Box<str>>,
     #[serde(skip)]
     pub(super) shown: ShownToRoles,
-    /// Index in a `/batch`, from 0.
+    /// The index in a `/batch`, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<usize>,
 }

@@ -58,12 +58,12 @@ pub struct TokenCache {
 }
 
 impl TokenCache {
-    /// For up to twice `capacity` tokens. A new key set needs a new cache, so that all cached tokens are dropped.
+    /// Holds up to twice `capacity` tokens. A new key set needs a new cache, so that all cached tokens are dropped.
     pub fn new(keys: KeySet, capacity: usize) -> Self {
         Self { keys, tokens: VerifiedTokens::new(capacity) }
     }
 
-    /// As [`super::verify`], but without claims, and without checking a cached token's signature again.
+    /// Verifies as [`super::verify`] does, but drops claims, and does not check a cached token's signature again.
     pub fn verify(&mut self, authorization: Option<&str>, now: u64) -> Result<Arc<Principal>, Problem> {
         let token = Token::from_header(authorization)?;
         let digest = token.digest();

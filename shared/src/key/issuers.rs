@@ -13,7 +13,7 @@ pub struct EdgeIssuer {
     pub keys: VerificationKeys,
 }
 
-/// At most [`EDGE_ISSUERS_MAX_COUNT`], each with a key. No two have both the same `iss` and the same audience.
+/// Has at most [`EDGE_ISSUERS_MAX_COUNT`] issuers, each with a key. No two have the same `iss` and the same audience.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EdgeIssuers(Vec<EdgeIssuer>);
 

@@ -38,7 +38,7 @@ impl UserTokenAlgorithm {
 pub enum KeyMaterial {
     Ed25519([u8; 32]),
     P256([u8; 65]),
-    /// Big-endian, without leading zeros.
+    /// The numbers are big-endian, without leading zeros.
     Rsa {
         n: Vec<u8>,
         e: Vec<u8>,
@@ -259,7 +259,7 @@ impl Jwk<'_> {
         self.bytes(name)?.try_into().map_err(|_| KeyFault::Malformed)
     }
 
-    /// Without leading zeros, which some issuers write.
+    /// Removes leading zeros, which some issuers write.
     fn number(&self, name: &str) -> Result<Vec<u8>, KeyFault> {
         let mut bytes = self.bytes(name)?;
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();

@@ -123,7 +123,7 @@ impl KeySet {
     }
 }
 
-/// For claims, the library would read the system's clock, so it checks only the signature.
+/// The library checks only the signature: for claims, it would read the system's clock.
 fn validation() -> Validation {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.required_spec_claims.clear();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-/// Lower case (RFC 7519, RFC 9068). Issuers sign tokens of other types, such as `logout+jwt`, with the same keys.
+/// Types are in lower case (RFC 7519, RFC 9068). Issuers sign other types, such as `logout+jwt`, with the same keys.
 const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
 /// The header is unverified.
@@ -39,7 +39,7 @@ pub struct UserIdentity {
     pub subject: Uuid,
     /// No user has this id.
     pub issuer: Uuid,
-    /// Seconds since 1970, with a tolerance for clock differences.
+    /// The time in seconds since 1970, with a tolerance for clock differences.
     pub expires_at: u64,
 }
 
@@ -58,8 +58,8 @@ fn check_lifetime(expires_at: u64, now: u64) -> Result<(), Problem> {
 }
 
 impl<'a> Token<'a> {
-    /// Without verifying. `None` for API keys (`iss` is `selkie`) and for text that is no signed JWT with an issuer.
-    /// Links to the console are parsed too: see [`UserToken::is_of_link`].
+    /// Verifies nothing. Returns `None` for API keys (`iss` is `selkie`) and for text that is no signed JWT with an
+    /// issuer. Parses links to the console too: see [`UserToken::is_of_link`].
     pub fn of_user(self) -> Option<UserToken<'a>> {
         let (signed, signature) = self.0.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
@@ -85,7 +85,7 @@ impl UserToken<'_> {
         self.issuer == LINK_ISSUER
     }
 
-    /// Never `selkie`.
+    /// The issuer is never `selkie`.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
@@ -144,7 +144,7 @@ impl UserToken<'_> {
         Ok(UserIdentity { subject, issuer, expires_at })
     }
 
-    /// Seconds since 1970. `invalid_key` if the claim is no number, or is negative.
+    /// Returns seconds since 1970. Fails with `invalid_key` if the claim is no number, or is negative.
     fn seconds(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(value) = self.claims.get(name) else {
             return Ok(None);

@@ -49,7 +49,7 @@ impl Batch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
     operation: RecordOperation,
-    /// Unparsed, if it contains references to ids of earlier inserts.
+    /// Keeps the unparsed operation if it has references to ids of earlier inserts.
     template: Option<Request>,
     references: Vec<Reference>,
 }

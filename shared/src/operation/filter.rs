@@ -28,9 +28,9 @@ pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Probl
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     Test(FieldRef, Test),
-    /// True if empty.
+    /// An empty list is true.
     All(Vec<Condition>),
-    /// False if empty.
+    /// An empty list is false.
     Any(Vec<Condition>),
     Not(Box<Condition>),
     Related(Related),
@@ -49,14 +49,14 @@ pub struct Related {
 pub enum Quantifier {
     Some,
     None,
-    /// True without related records.
+    /// `Every` is true without related records.
     Every,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     Compare(Comparison, Value),
-    /// Null among the values means IS NULL.
+    /// A null among the values means IS NULL.
     In(Vec<Value>),
     Between(Value, Value),
     IsNull,
@@ -121,7 +121,7 @@ pub enum TextPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchMode {
     Natural,
-    /// With operators such as `+`, `-` and `*`.
+    /// The term has operators such as `+`, `-` and `*`.
     Boolean,
     /// Searches again with words of the best matches.
     Expansion,

@@ -9,7 +9,7 @@ use crate::limits::{MANAGED_PAGE_COUNT, MANAGED_PAGE_MAX_COUNT};
 use crate::policy::Action;
 use uuid::Uuid;
 
-/// Which keys a request may revoke: all but its own, or all.
+/// A request may revoke all keys but its own, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revocable {
     /// Revoking its own key by mistake would end the access of its caller.

@@ -53,7 +53,7 @@ pub enum MediaCall {
     Upload,
     List(MediaList),
     Describe(MediaId),
-    /// With the URL, anybody may read the file even if it is private.
+    /// Anybody may read the file by a signed URL, even if it is private.
     Sign(MediaId, SignedFor),
     Delete(MediaId),
 }

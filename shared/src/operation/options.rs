@@ -122,7 +122,7 @@ pub(super) fn unknown(name: &str, known: &[&str]) -> Problem {
     })
 }
 
-/// In other interfaces; with the option of the same meaning, and an example.
+/// Names in other interfaces, with the option of the same meaning, and an example.
 const OTHER_NAMES: [(&[&str], &str, &str); 6] = [
     (&["filter", "filters", "conditions"], "query", r#"query={"views":{"gt":5}}"#),
     (&["fields", "columns", "attributes"], "selectFields", "select=id,title"),
@@ -216,7 +216,7 @@ pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     }
 }
 
-/// Also `1` or `0` (as PHP writes), and `True` or `False` (as Python writes).
+/// Accepts `1` or `0` (as PHP writes), and `True` or `False` (as Python writes), too.
 pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Number(digit) if &**digit == "1" => Ok(true),

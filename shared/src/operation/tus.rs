@@ -105,7 +105,7 @@ pub enum TusCall {
     Status(TusId),
     Append {
         id: TusId,
-        /// In the file, where the bytes begin.
+        /// The offset in the file at which the bytes begin.
         offset: u64,
     },
     Terminate(TusId),
@@ -123,7 +123,7 @@ pub struct TusNew {
 }
 
 impl TusNew {
-    /// Also in the metadata that is stored and sent back. `invalid_body` if the metadata become too long.
+    /// Changes the stored metadata too. `invalid_body` if the metadata become too long.
     pub fn set_folder(&mut self, folder: FolderPath) -> Result<(), Problem> {
         if folder != self.file.folder {
             self.metadata = metadata::with_folder(&self.metadata, &folder)?.into();

@@ -1,6 +1,6 @@
 //! The parts of a request's head that determine its operation and caller. Other modules interpret the values.
 
-/// Stands for a value with other characters than visible ASCII, spaces and tabs. No valid value contains it.
+/// The text stands for a value with other characters than visible ASCII, spaces and tabs. No valid value contains it.
 const NOT_TEXT: &str = "\u{fffd}";
 
 /// [`RequestHead::read`] replaces a value with other characters than visible ASCII, spaces and tabs by U+FFFD.

@@ -89,7 +89,7 @@ impl Decoder {
         (self.decoded.len() - self.state.filled) / 3 * 4 - self.state.grouped
     }
 
-    /// At most [`Decoder::room`] characters. The error has the number of characters before the fault.
+    /// Accepts at most [`Decoder::room`] characters. The error has the number of characters before the fault.
     pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Fault)> {
         let mut at = 0;
         while at < characters.len() {
@@ -129,7 +129,7 @@ impl Decoder {
         clean.len()
     }
 
-    /// In the alphabet that was found last. `false` if any character is not in it.
+    /// Uses the alphabet that was found last. `false` if any character is not in it.
     fn groups(&mut self, groups: &[u8]) -> bool {
         let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
         let alphabet = if self.state.url_safe { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };

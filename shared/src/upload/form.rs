@@ -30,7 +30,7 @@ pub enum Visibility {
     Public,
     /// `private: false`: as [`Visibility::Public`], even if the replaced file was private.
     MadePublic,
-    /// For callers of the project that may read media, and anybody with a signed URL.
+    /// Only callers of the project that may read media, and anybody with a signed URL, may read the file.
     Private,
     /// `privateFolder: true`: the folder also becomes private.
     PrivateFolder,
@@ -69,7 +69,7 @@ impl UploadForm {
         self.existing
     }
 
-    /// At least one, with distinct names.
+    /// There is at least one item, and names are distinct.
     pub fn items(&self) -> &[UploadItem] {
         &self.items
     }

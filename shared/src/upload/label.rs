@@ -11,9 +11,9 @@ const EXTENSION_MAX_BYTES: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
-    /// Lower case, without parameters: `image/png`.
+    /// A media type in lower case, without parameters: `image/png`.
     Mime(Box<str>),
-    /// Lower case, without its dot: `png`.
+    /// An extension in lower case, without its dot: `png`.
     Extension(Box<str>),
 }
 

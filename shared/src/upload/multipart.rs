@@ -48,7 +48,7 @@ enum Found<'i> {
 pub(super) struct Reader {
     finder: Finder<'static>,
     place: Place,
-    /// Bytes of a delimiter at the end of the input so far. They are held back.
+    /// The number of a delimiter's first bytes at the end of the input so far, which are held back.
     matched: usize,
     /// Matched bytes of the line end before the part's content, which are never content.
     outside: usize,

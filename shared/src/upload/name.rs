@@ -7,8 +7,8 @@ use crate::media::MediaName;
 
 const EQUALS: [&[&str]; 3] = [&["jpg", "jpeg"], &["tif", "tiff"], &["htm", "html"]];
 
-/// Lower case, with hyphens between words, and with the type's extension unless the name has an equivalent one. Without
-/// a usual extension, the name keeps its own or gets `bin`.
+/// Returns lower case, with hyphens between words, and with the type's extension unless the name has an equivalent one.
+/// Without a usual extension, the name keeps its own or gets `bin`.
 pub(super) fn compose(name: &str, label: &Label) -> Result<MediaName, Problem> {
     let lower = name.trim().to_lowercase();
     let wanted = label.extension();

@@ -13,8 +13,8 @@ const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Short, because after a write, the caller of the committed write waits for the answer.
 const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// On drop, returns the connection to the pool, first resetting a dirty session; kills a statement that still runs;
-/// closes a clean connection if a request waits until another connection can be opened.
+/// Dropping the lease returns the connection to the pool, first resetting a dirty session; kills a statement that still
+/// runs; closes a clean connection if a request waits until another connection can be opened.
 #[derive(Debug)]
 pub struct Lease {
     object: Option<Object<Connector>>,

@@ -22,7 +22,8 @@ type Keys = HashMap<Vec<u8>, usize>;
 #[derive(Debug)]
 pub(in crate::database) struct Members {
     kind: RelationKind,
-    /// Per row, the index in `groups`: rows with equal keys share a group. `None` if a column of the row's key is NULL.
+    /// Maps each row to its index in `groups`: rows with equal keys share a group. `None` if a column of the key is
+    /// NULL.
     groups_of_rows: Vec<Option<usize>>,
     groups: Groups,
 }

@@ -28,7 +28,7 @@ impl Weighter<(ProjectName, DatabaseName), DatabaseEntry> for Bytes {
 }
 
 impl SchemaCache {
-    /// Empty if there is no such database. A load also caches each table's description for requests to that table.
+    /// Returns an empty list if there is no such database. A load also caches each table's description for requests.
     pub async fn tables(
         self: &Arc<Self>,
         project: &ProjectName,

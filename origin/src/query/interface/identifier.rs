@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Bytes other than ASCII letters, digits and `_` become `-` and two hexadecimal digits, so that names stay distinct.
+/// Writes bytes other than ASCII letters, digits and `_` as `-` and two hexadecimal digits, so that names stay
+/// distinct.
 pub(super) fn component(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {

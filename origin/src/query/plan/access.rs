@@ -186,7 +186,7 @@ impl Rights {
         }
     }
 
-    /// True without a role. Reads may still be denied, because a field that the rule omits does not exist
+    /// Returns true without a role. Reads may still be denied, because a field that the rule omits does not exist
     /// ([`TableRule::of_table`]).
     pub fn reads(&self, database: &DatabaseName, table: &TableName, field: &FieldName) -> bool {
         let Self::Role(caller) = self else {
@@ -209,7 +209,8 @@ impl TableAccess {
         &self.table
     }
 
-    /// True without a role, even for a write by [`Rights::Read`]. Actions other than writes of records count as reads.
+    /// Returns true without a role, even for a write by [`Rights::Read`]. All actions but writes of records count as
+    /// reads.
     pub fn may(&self, action: Action) -> bool {
         self.limits.as_ref().is_none_or(|limits| match action {
             Action::Insert => limits.insert.is_some(),
@@ -226,7 +227,7 @@ impl TableAccess {
         })
     }
 
-    /// False if any value that the role sets can't be resolved, for example because a claim is missing.
+    /// Returns false if any value that the role sets can't be resolved, for example because a claim is missing.
     pub fn sets(&self, column: usize) -> bool {
         let insert = self.limits.as_ref().and_then(|limits| limits.insert.as_ref()?.set.as_ref());
         insert.is_some_and(|set| set.iter().any(|(at, _)| *at == column))
@@ -249,7 +250,7 @@ impl TableAccess {
         (self.given(action).into_iter().map(name).collect(), set.iter().map(|(at, _)| name(*at)).collect())
     }
 
-    /// Without generated columns. Call [`TableAccess::may`] first: all columns are returned if the role forbids the
+    /// Leaves out generated columns. Call [`TableAccess::may`] first: all columns are returned if the role forbids the
     /// action.
     pub fn given(&self, action: Action) -> Vec<usize> {
         let write = self.write_limits(action);

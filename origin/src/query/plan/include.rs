@@ -23,8 +23,7 @@ const UNION_MAX_VALUES: usize = 16_384;
 pub struct Included {
     table: RelatedTable,
     parent_cells: Vec<usize>,
-    /// Columns of the related table, or of the link table if there is one, that equal the relation's key, in the same
-    /// order.
+    /// These columns of the related table, or of the link table, equal the relation's key, in the same order.
     key: Vec<ColumnRef>,
     batch: Batch,
     limit: Option<u64>,

@@ -48,7 +48,7 @@ impl RelatedTable {
         Scope::related(&self.access, name, self.link.as_ref(), &self.related)
     }
 
-    /// Of the link table if there is one, else of the related table. `scope` is [`RelatedTable::scope`].
+    /// The columns are those of the link table if there is one. `scope` is [`RelatedTable::scope`].
     pub(super) fn matches(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
         self.relation.matches.iter().map(|name| column(scope, scope.size() - 1, name)).collect()
     }
@@ -79,7 +79,7 @@ pub struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// Also nested ones. A relation that an include and a condition both name is loaded once.
+    /// Includes nested relations. A relation that an include and a condition both name is loaded once.
     pub fn load<'f>(
         &'f self,
         table: &'f TableAccess,

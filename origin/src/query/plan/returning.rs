@@ -100,7 +100,7 @@ pub enum Reread {
 pub struct KeyedReread {
     keys: Select,
     returning: Returning,
-    /// Per key column: index, kind, and the new value if the update changes the column.
+    /// Holds for each key column its index, its kind, and its new value if the update changes the column.
     columns: Vec<(usize, Kind, Option<Operand>)>,
 }
 

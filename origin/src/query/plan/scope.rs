@@ -125,7 +125,7 @@ impl<'a> Scope<'a> {
         self.resolve_from(0, field, code)
     }
 
-    /// As [`Scope::resolve`], but looks in the table `home` first.
+    /// Resolves as [`Scope::resolve`] does, but looks in the table `home` first.
     pub fn resolve_from(&self, home: usize, field: &FieldRef, code: ErrorCode) -> Result<ColumnRef, Problem> {
         if let Some(table) = field.table() {
             let source = self.source(table).ok_or_else(|| self.no_table(table, code))?;

@@ -67,7 +67,7 @@ impl SelectByKey {
         &self.shape
     }
 
-    /// Never negative, so the same for a signed and an unsigned column.
+    /// The key is never negative, so it is the same for a signed and an unsigned column.
     pub fn key(&self) -> i64 {
         self.key
     }

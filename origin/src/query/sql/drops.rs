@@ -71,7 +71,7 @@ fn named(tokens: &[Token<'_>]) -> Dropped {
 enum Prepared<'a> {
     Literal(&'a str),
     Parameter,
-    /// Such as a variable, which may hold any statement.
+    /// A variable, for example, may hold any statement.
     Unseen,
 }
 
@@ -93,7 +93,7 @@ fn prepared<'a>(tokens: &[Token<'a>], index: usize) -> Option<Prepared<'a>> {
     })
 }
 
-/// Also in strings and comments, because these begin elsewhere in another SQL mode or version.
+/// Looks in strings and comments too, because these begin elsewhere in another SQL mode or version.
 fn has_words(text: &str) -> bool {
     let has = |wanted: &[&str]| {
         text.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '_' | '$'))

@@ -11,7 +11,7 @@ use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operan
 
 /// MariaDB allows 65,535; the rest is for conditions and values of the caller's role.
 const PLACEHOLDERS_MAX: usize = 65_000;
-/// Of text and values, which go in two packets: a fourth of MariaDB's default `max_allowed_packet` (16 MiB). A
+/// The size of text and values, which go in two packets: a fourth of MariaDB's default `max_allowed_packet` (16 MiB). A
 /// statement with a single row may be larger.
 const STATEMENT_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// More rows are no faster.

@@ -26,7 +26,7 @@ impl Builder {
     }
 }
 
-/// As in `docs/accounts.md`. Without a secondary index, a lock on one key never covers another key.
+/// `docs/accounts.md` has the same statement. Without a secondary index, a lock on one key never covers another key.
 pub fn create(database: &DatabaseName) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("CREATE TABLE IF NOT EXISTS ").receipts(database).syntax(

@@ -183,7 +183,7 @@ pub enum DatabaseUse {
     Chooses(String),
     Changes,
     Drops,
-    /// For administrators only, as dumps for replicas do.
+    /// Only administrators may run such statements, which dumps for replicas have.
     SetsReplication,
 }
 

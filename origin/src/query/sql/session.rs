@@ -62,7 +62,7 @@ pub fn effects(text: &str) -> Option<Effects> {
     })
 }
 
-/// Only these may be stateless; [`STATEFUL`] finds a WITH that writes.
+/// Only statements with these first words may be stateless; [`STATEFUL`] finds a WITH that writes.
 const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"];
 const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "REPLACE"];
 /// These can't change the schema, even by stored code. PREPARE runs nothing, and the reset of the session after the

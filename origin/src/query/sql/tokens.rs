@@ -64,7 +64,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// In bytes, with quotes. A doubled quote stands for one quote, and `\` escapes in strings.
+    /// Returns the length in bytes, with quotes. A doubled quote stands for one quote, and `\` escapes in strings.
     fn quoted_length(rest: &str, quote: u8) -> usize {
         let bytes = rest.as_bytes();
         let mut at = 1;

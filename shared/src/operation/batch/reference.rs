@@ -13,9 +13,9 @@ use std::borrow::Cow;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reference {
-    /// Index of the insert in the batch, from 0.
+    /// The index of the insert in the batch, from 0.
     pub operation: usize,
-    /// Index in the insert's `batchData`; `None` if the insert has a single record.
+    /// The index in the insert's `batchData`; `None` if the insert has a single record.
     pub row: Option<usize>,
     pub position: Position,
 }
@@ -29,7 +29,7 @@ pub enum Position {
 
 pub type Fill<'a> = dyn FnMut(Reference) -> Result<String, Problem> + 'a;
 
-/// Stands for an id that is not known yet.
+/// The text stands for an id that is not known yet.
 pub(super) const PLACEHOLDER: &str = "\"0\"";
 
 const KEY: &str = "$ref";
@@ -115,7 +115,7 @@ fn malformed(part: &str) -> Problem {
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
 const ENCODED_BUT_COMMAS: &AsciiSet = &ENCODED.remove(b',');
 
-/// In `/api/v1/crud/{db}/{table}/{id}`; other paths stay unchanged.
+/// Changes only `/api/v1/crud/{db}/{table}/{id}`.
 pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     let Some((at, id)) = path
         .rsplit_once('/')

@@ -17,7 +17,8 @@ pub(super) enum Operator {
     Match(MatchMode),
 }
 
-/// With whether the name negates. Upper case: values of `equality`; lower or camel case: keys such as in `{"gt": 5}`.
+/// The boolean tells whether the name negates. Upper-case names are values of `equality`; others are keys such as in
+/// `{"gt": 5}`.
 const OPERATORS: &[(&str, Operator, bool)] = {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual, NullSafeEqual};
     use Operator::{Between, Compare, In, IsNull, Like, Match, Regexp, Text};
@@ -109,7 +110,7 @@ pub(super) fn short_operator(key: &str) -> Option<(Operator, bool)> {
     is_short(key).then(|| find(key)).flatten()
 }
 
-/// Names of operators as other programs write them, such as `$gt`, `_gte`, `not_in` or `>`.
+/// Finds names of operators as other programs write them, such as `$gt`, `_gte`, `not_in` or `>`.
 pub(super) fn short_name_of(name: &str) -> Option<&'static str> {
     if let Some(meant) = find(&name.to_ascii_uppercase()) {
         return short_names().find(|short| find(short) == Some(meant));

@@ -83,7 +83,7 @@ impl Condition {
     }
 }
 
-/// For a JSON object that was parsed as a condition.
+/// The hint is for a JSON object that was parsed as a condition.
 const AS_VALUE: &str = "To compare with a JSON object or GeoJSON, give it as the condition's value: {\"value\": {…}}.";
 
 fn too_many() -> Problem {

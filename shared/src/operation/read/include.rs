@@ -12,7 +12,8 @@ use crate::operation::options;
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Include {
-    /// As the caller names it, such as `author` or `comments.post_id`. Only the origin knows the foreign keys.
+    /// The relation as the caller names it, such as `author` or `comments.post_id`. Only the origin knows the foreign
+    /// keys.
     pub relation: Box<str>,
     pub alias: Option<FieldName>,
     pub select: Selection,
@@ -26,7 +27,7 @@ pub struct Include {
 const PARTS: [&str; 9] =
     ["relation", "as", "selectFields", "omitFields", "query", "searchOperator", "order", "limit", "include"];
 
-/// At most [`INCLUDE_MAX_COUNT`] relations and [`INCLUDE_MAX_DEPTH`] levels.
+/// Allows at most [`INCLUDE_MAX_COUNT`] relations and [`INCLUDE_MAX_DEPTH`] levels.
 pub(super) fn includes(value: &Value) -> Result<Vec<Include>, Problem> {
     let mut count = 0;
     level(value, 1, &mut count)

@@ -14,7 +14,7 @@ use std::hash::{Hash, Hasher};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Join {
-    /// In the database of the main table.
+    /// The table is in the database of the main table.
     pub table: TableName,
     pub alias: Option<TableName>,
     pub kind: JoinKind,
@@ -44,7 +44,7 @@ pub enum JoinForm {
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
 pub struct Match {
-    /// Without a table, looked up first in the main table.
+    /// A field without a table is looked up first in the main table.
     pub source: FieldRef,
     pub target: Target,
 }
@@ -52,7 +52,7 @@ pub struct Match {
 /// A list means one of its values; null means IS NULL.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum Target {
-    /// Without a table, looked up first in the joined table.
+    /// A field without a table is looked up first in the joined table.
     Field(FieldRef),
     Literal(Value),
 }

@@ -124,7 +124,7 @@ impl<'a> Pairs<'a> {
         Ok(Some(text))
     }
 
-    /// True for a key without a value; `None` for a missing key.
+    /// A key without a value is true; `None` for a missing key.
     fn switch(&self, key: &str) -> Result<Option<bool>, Problem> {
         let found = self.0.iter().find(|(known, _)| *known == key);
         let word = match found {

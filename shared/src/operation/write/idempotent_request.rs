@@ -16,7 +16,7 @@ pub type Hash = [u8; 32];
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::operation) struct IdempotencyKey {
     key: String,
-    /// With its quotes, if the header's value differs from the key.
+    /// The value with its quotes, if it differs from the key.
     quoted: Option<Box<str>>,
 }
 
@@ -128,18 +128,18 @@ impl IdempotentRequest {
         Self { key, former_key: None, fingerprint }
     }
 
-    /// SHA-256 of the `Idempotency-Key`; after [`IdempotentRequest::for_caller`] also of the caller.
+    /// The SHA-256 of the `Idempotency-Key`; after [`IdempotentRequest::for_caller`] also of the caller.
     pub fn key(&self) -> &Hash {
         &self.key
     }
 
-    /// SHA-256 of the `Idempotency-Key` with its quotes, as earlier versions computed it. `None` without quotes, and
-    /// after [`IdempotentRequest::for_caller`].
+    /// The SHA-256 of the `Idempotency-Key` with its quotes, as earlier versions computed it. `None` without quotes,
+    /// and after [`IdempotentRequest::for_caller`].
     pub fn former_key(&self) -> Option<&Hash> {
         self.former_key.as_ref()
     }
 
-    /// SHA-256 of the insert's table, `onConflict`, `returning`, body format and body, and of the fields given to
+    /// The SHA-256 of the insert's table, `onConflict`, `returning`, body format and body, and of the fields given to
     /// [`IdempotentRequest::for_caller`].
     pub fn fingerprint(&self) -> &Hash {
         &self.fingerprint

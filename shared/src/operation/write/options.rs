@@ -33,7 +33,7 @@ impl Preference {
 pub struct WriteOptions {
     /// `None` if the response is an id or a number.
     pub returning: Option<Selection>,
-    /// Of the header `Prefer`; `None` if the option `returning` or `dryRun` is set.
+    /// The preference of the header `Prefer`; `None` if the option `returning` or `dryRun` is set.
     pub preference: Option<Preference>,
     pub is_dry_run: bool,
     /// A write that would affect more records fails.

@@ -11,7 +11,7 @@ use crate::limits::{BATCH_MAX_CELLS, BATCH_MAX_ROWS, JSON_MEMBERS_MAX_COUNT};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
-/// In the order of the fields; `None` where the row does not name the field.
+/// The values are in the order of the fields; `None` where the row does not name the field.
 pub(super) type Row = Vec<Option<Value>>;
 
 #[derive(Default)]

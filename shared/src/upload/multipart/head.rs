@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 pub(super) enum Part {
     File {
-        /// Without directories.
+        /// The name has no directories.
         name: String,
         label: Option<Label>,
     },

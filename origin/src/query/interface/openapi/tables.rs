@@ -72,7 +72,7 @@ fn id_parameter(table: &TableInterface) -> Value {
     json!({"name": "id", "in": "path", "required": true, "description": description, "schema": schema})
 }
 
-/// Without bounds: an id beyond the column's range is valid, but finds no record.
+/// The schema has no bounds: an id beyond the column's range is valid, but finds no record.
 fn id_schema(column: &Column) -> Value {
     match ValueType::of(column) {
         ValueType::Integer { .. } => json!({"type": "integer"}),

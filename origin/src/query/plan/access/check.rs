@@ -57,7 +57,7 @@ pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, S
     rule.delete.as_ref().map_or(Ok(()), |delete| rows("delete", &delete.rows))
 }
 
-/// Stands for a claim while a rule is checked, so whether claims fit their fields is not checked.
+/// The text stands for a claim while a rule is checked, so whether claims fit their fields is not checked.
 const CLAIM: &str = "\u{E000}claim";
 
 fn check_rows(rows: &Template, table: &Arc<Table>, part: &str) -> Result<(), String> {

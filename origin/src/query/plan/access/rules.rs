@@ -90,7 +90,7 @@ fn moved_step(by: Expression, to: &impl Fn(ColumnRef) -> ColumnRef) -> Expressio
     }
 }
 
-/// Or a column whose value may change by itself: a generated column, or a column with a date and time.
+/// A generated column, and a column with a date and time, may change by itself.
 pub(in crate::query::plan) fn depends_on(predicate: &Predicate, changed: &[usize], table: &Table) -> bool {
     columns(predicate).into_iter().any(|at| {
         let column = table.column(at);

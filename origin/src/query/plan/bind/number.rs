@@ -8,8 +8,8 @@ use shared::json::Value;
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// For integer, YEAR and BIT columns; booleans, also as text, are 1 and 0. `None` for an exponent beyond ±400, a
-/// fraction to store, a condition's value too long for a DECIMAL, or a key that is not in canonical form.
+/// Binds integers, YEAR and BIT; booleans, also as text, are 1 and 0. `None` for an exponent beyond ±400, a fraction to
+/// store, a condition's value too long for a DECIMAL, or a key that is not in canonical form.
 pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
         return key(text);

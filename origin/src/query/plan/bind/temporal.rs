@@ -12,9 +12,9 @@ const TEXT_BYTES: usize = "YYYY-MM-DD hh:mm:ss".len();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TimeOfDay {
-    /// For values to store: a DATE has no time of day.
+    /// Values to store lose the time of day: a DATE has none.
     Dropped,
-    /// For filters and keys, unless it is midnight: a DATE can be compared with a time.
+    /// Filters and keys keep a time of day other than midnight: a DATE can be compared with a time.
     Kept,
 }
 
