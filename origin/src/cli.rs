@@ -82,9 +82,9 @@ enum Command {
     Database(database::DatabaseArgs),
     /// Put, get, list, sign and remove media files; delete orphaned objects from the media store
     Media(media::MediaArgs),
-    /// Import rows from a CSV file or lines of JSON into a table
+    /// Import rows from a CSV or NDJSON file into a table
     Import(Box<import::ImportArgs>),
-    /// Export a table's rows as CSV or lines of JSON
+    /// Export a table's rows as CSV or NDJSON
     Export(Box<export::ExportArgs>),
     /// Print a link to the console, the web page to work with the data; it signs in once, within a minute
     Console(console::ConsoleArgs),

@@ -109,7 +109,7 @@ async fn a_url_of_16_kib_is_read_and_no_more(host: Host) {
         let answer = host.get(&url(length)).send().await;
         let error = answer.refused(ErrorCode::UriTooLong);
         let text = format!("{} {}", error["message"], error["hint"]);
-        assert!(text.contains("POST") && text.contains("/query"), "the POST twin is not named: {answer}");
+        assert!(text.contains("POST") && text.contains("/query"), "the POST form is not named: {answer}");
     }
     let body = json!({"query": {"v": "x".repeat(17 * 1024)}});
     assert_eq!(db.post("t/query", &body).await.payload(), json!([]));

@@ -160,7 +160,7 @@ async fn refused_rows_are_listed_with_their_lines_and_the_rest_is_imported(host:
     assert_eq!(rejects[0]["field"], "n");
     assert_eq!(rejects[1]["text"], "3,1");
     assert!(!directory.path("rows.import-journal").exists());
-    // The same import with lines of JSON, and with another name for the file of refused rows.
+    // The same import with NDJSON, and with another name for the file of refused rows.
     directory.write(
         "rows.ndjson",
         "{\"id\": 11, \"n\": 1}\n\n{\"id\": 12, \"nope\": 1}\n{\"id\": 13,\n{\"id\": \"x\"}\n{\"id\": 14}\n",
@@ -250,7 +250,7 @@ async fn a_new_table_has_the_types_of_the_file(host: Host) {
     let row = db.get("a/1").await.payload();
     let expected = json!({"id": 1, "zip": "01234", "price": "3.20", "at": "2024-01-01 06:00:00.00", "on": 1, "meta": {"a": 1}, "note": null});
     assert_eq!(row, expected);
-    // Lines of JSON from standard input, compressed, without a column `id`.
+    // NDJSON from standard input, compressed, without a column `id`.
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(b"{\"name\": \"a\", \"n\": 1}\n{\"name\": null, \"more\": [1]}\n").expect("bytes");
     let mut child = directory

@@ -1,4 +1,4 @@
-// Reads lines of JSON from a response. Must not know what the lines contain.
+// Reads NDJSON from a response. Must not know what the lines contain.
 import { noAnswer } from "./errors.js";
 
 /** Yields the value of each line. Ends the request if the caller stops early; fails if the answer was cut short. */

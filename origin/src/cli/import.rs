@@ -91,7 +91,7 @@ impl ImportArgs {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let form = match (self.format, self.delimiter) {
             (Some(FormatName::Ndjson), Some(_)) => {
-                let message = "--delimiter is for CSV, not for lines of JSON".to_owned();
+                let message = "--delimiter is for CSV, not for NDJSON".to_owned();
                 return Err(CliError::Usage { message, hint: None });
             }
             (Some(FormatName::Ndjson), None) => Some(Form::NdJson),

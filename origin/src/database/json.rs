@@ -1,4 +1,4 @@
-//! Writes the driver's values as JSON text without line breaks, as lines of JSON need it.
+//! Writes the driver's values as JSON text without line breaks, as NDJSON needs it.
 
 use super::geojson;
 use crate::query::catalog::Kind;

@@ -1,4 +1,4 @@
-//! Reads request bodies: JSON (or an insert's CSV or lines of JSON) as a whole and within memory limits, uploads in
+//! Reads request bodies: JSON (or an insert's CSV or NDJSON) as a whole and within memory limits, uploads in
 //! chunks. A body must arrive at a minimum rate. The body of a refused request is discarded.
 
 use crate::app::{App, Bounds};

@@ -6,7 +6,7 @@ use super::TransferError;
 use super::api::Field;
 use super::column_type::Values;
 
-/// A column of a CSV file, or a key of the objects in lines of JSON.
+/// A column of a CSV file, or a key of the objects in NDJSON.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) name: String,

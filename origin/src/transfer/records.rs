@@ -1,4 +1,4 @@
-//! Splits a stream of CSV (RFC 4180) or of lines of JSON into records, in bounded memory. An empty cell without quotes
+//! Splits a stream of CSV (RFC 4180) or of NDJSON into records, in bounded memory. An empty cell without quotes
 //! is NULL, so each cell records whether it has quotes, which the crate `csv` doesn't tell.
 
 use std::io::{self, Read};

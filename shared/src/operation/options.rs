@@ -45,7 +45,7 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
     for (at, pair) in given.enumerate() {
         if at == QUERY_MAX_PAIRS {
             return Err(invalid(format!("The query has more than {QUERY_MAX_PAIRS} parts."))
-                .with_hint("Send lists as JSON, or the options as a body to the POST twin."));
+                .with_hint("Send lists as JSON, or the options as a body to the POST form, …/query."));
         }
         let (name, value) = match pair.split_once('=') {
             Some((name, value)) => (name, Some(decode_part(value)?)),

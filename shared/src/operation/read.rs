@@ -199,7 +199,7 @@ impl Draft {
         };
         let count = match flag("count", self.count.as_ref())? {
             true if !format.has_trailer() => {
-                return Err(options::invalid("The option count has no place in CSV or lines of JSON.")
+                return Err(options::invalid("The option count has no place in CSV or NDJSON.")
                     .with_hint("Leave the header Accept out, or ask for the count by itself."));
             }
             true => Count::Exact,

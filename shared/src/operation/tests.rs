@@ -55,7 +55,7 @@ fn every_spelling_of_a_read_means_the_same() {
         "",
         r#"{"limit":10,"order":[{"field":"id","strategy":"DESC"}],"query":{"views":{"value":"5","equality":">"}},"selectFields":["id","title"]}"#,
     ) else {
-        panic!("the POST twin is refused");
+        panic!("the POST form is refused");
     };
     let pairs = read(
         "limit=10&order=-id&query[views][value]=5&query[views][equality]=%3E&selectFields=id&selectFields=title&count=False",

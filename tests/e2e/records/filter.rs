@@ -31,7 +31,7 @@ async fn selects(db: &TestDb, query: Value, ids: &[i64]) {
     let body = json!({"query": query, "order": {"field": "id"}, "selectFields": ["id"]});
     let twin = db.post("items/query", &body).await.payload();
     let got: Vec<i64> = twin.as_array().unwrap().iter().map(|row| row["id"].as_i64().unwrap()).collect();
-    assert_eq!(got, ids, "by the POST twin: {query}");
+    assert_eq!(got, ids, "by the POST form: {query}");
 }
 
 async fn a_bare_scalar_is_equality(host: Host) {

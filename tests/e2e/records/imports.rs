@@ -1,4 +1,4 @@
-//! Inserts of CSV and of lines of JSON behave like inserts of `batchData`.
+//! Inserts of CSV and of NDJSON behave like inserts of `batchData`.
 
 use crate::formats::types::{TYPES, types};
 use crate::host::{Answer, Host};
@@ -110,7 +110,7 @@ async fn what_is_read_as_csv_or_lines_is_inserted_equal(host: Host) {
         assert_eq!(send(&db, "copy", kind, rows.clone()).await.payload(), json!([0, 1, 2]), "{kind}");
         assert_eq!(read("copy", kind).await, rows);
         for (column, ..) in TYPES {
-            // A JSON null is NULL in lines of JSON, as in any JSON body.
+            // A JSON null is NULL in NDJSON, as in any JSON body.
             let null = if kind == NDJSON && column == "scalar" { " AND t.id > 0" } else { "" };
             let differ = format!(
                 "SELECT COUNT(*) FROM t JOIN copy USING (id) WHERE NOT (t.`{column}` <=> copy.`{column}`){null}"

@@ -164,7 +164,7 @@ fn list(value: &Value) -> Vec<Value> {
     value.as_array().unwrap_or_else(|| panic!("no list: {value}")).clone()
 }
 
-/// Sends a read as a URL (`way` 0), or by the POST twin.
+/// Sends a read as a URL (`way` 0), or by the POST form.
 fn call(caller: &Caller<'_>, way: usize, table: &str, options: &Value) -> Call {
     match way {
         0 => caller.call(Method::GET, &spelled(table, options)),

@@ -47,7 +47,7 @@ pub(super) struct Batch {
     pub(super) number: u64,
     /// Each row's line number in the file, and its range in `bytes`.
     rows: Vec<(u64, Range<usize>)>,
-    /// CSV without the header row, or lines of JSON.
+    /// CSV without the header row, or NDJSON.
     bytes: Vec<u8>,
     pub(super) faults: Vec<Faulty>,
     faulty_bytes: usize,

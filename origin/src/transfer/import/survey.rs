@@ -150,11 +150,11 @@ impl Survey {
             None => Ok(()),
             Some(MappedColumn { column, field: None, .. }) => {
                 let message = format!("the field {} can't be written, or is left out by --map", shown(column));
-                Err(TransferError::usage(message, "lines of JSON are sent as they are: leave the key out of the file"))
+                Err(TransferError::usage(message, "NDJSON is sent as it is: leave the key out of the file"))
             }
             Some(MappedColumn { column, field: Some((name, _)), .. }) => {
                 let message = format!("the key {} is not the name of the field {}", shown(column), shown(name));
-                Err(TransferError::usage(message, "lines of JSON are sent as they are: rename the key in the file"))
+                Err(TransferError::usage(message, "NDJSON is sent as it is: rename the key in the file"))
             }
         }
     }
