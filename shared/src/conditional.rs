@@ -23,7 +23,6 @@ pub struct Conditions<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Send,
-    /// The response is a 304.
     NotModified,
     /// The response is a 412: `If-Match` or `If-Unmodified-Since` does not hold.
     Failed,

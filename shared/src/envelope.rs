@@ -22,7 +22,6 @@ pub enum Shape {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Trailer {
-    /// The number of records on all pages.
     pub count: Option<u64>,
     /// The response has fewer records than requested, because of the role's `maxRows` or the setting `max_rows`.
     pub limited: bool,

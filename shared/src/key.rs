@@ -76,7 +76,6 @@ impl FromStr for Access {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
     Full,
-    /// The grant allows reading every record, schema and file of the project.
     Read,
     Role(Arc<RoleGrant>),
 }

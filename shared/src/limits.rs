@@ -5,16 +5,14 @@
 /// origin's setting `json_body_max_bytes`; a larger body gets a 413. Bounds memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Maximum size of a body that the edge reads as a whole. Larger bodies, and those of unknown length, are streamed to
-/// the origin unparsed. All requests of a Cloudflare isolate share 128 MiB of memory.
+/// Larger bodies, and those of unknown length, are streamed to the origin unparsed: all requests of a Cloudflare
+/// isolate share 128 MiB of memory.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
-/// Maximum origins of one edge. Choosing an origin loops over all of them, and the bit set of tried origins has 32
-/// bits.
+/// Choosing an origin loops over all of them, and the bit set of tried origins has 32 bits.
 pub const ORIGINS_MAX_COUNT: usize = 16;
 
-/// Maximum length of a request's path and query. A longer URL gets a 414, whose hint names the `POST` route for long
-/// queries.
+/// A longer path and query get a 414, whose hint names the `POST` route for long queries.
 pub const URL_MAX_BYTES: usize = 16 * 1024;
 
 /// Maximum headers of a request, without the headers that proxies add; more get a 431. The origin's HTTP parser accepts
@@ -25,19 +23,17 @@ pub const HEADERS_MAX_COUNT: usize = 75;
 /// headers of proxies, this is within the 128 KiB that workerd and the origin accept for a head.
 pub const HEADERS_MAX_BYTES: usize = 64 * 1024;
 
-/// Maximum `name=value` pairs of a query string. Each name is compared with all names before it, which would take a
-/// tenth of a second for a URL full of names. 640 pairs such as `query[id][value][]=12345` fill the longest URL.
+/// Each name is compared with all names before it, which would take a tenth of a second for a URL full of names. 640
+/// pairs such as `query[id][value][]=12345` fill the longest URL.
 pub const QUERY_MAX_PAIRS: usize = 640;
 
 /// Maximum nesting of `[` and `{` in JSON. Bounds recursion; MariaDB's JSON functions stop at 32 levels too.
 pub const JSON_NESTING_MAX_LEVELS: usize = 32;
 
-/// Maximum keys of one parsed JSON object, and maximum cells of one CSV line: MariaDB's tables have at most 4,096
-/// columns. Bounds memory.
+/// Maximum keys of one parsed JSON object, and cells of one CSV line: MariaDB's tables have at most 4,096 columns.
 pub const JSON_MEMBERS_MAX_COUNT: usize = 4_096;
 
-/// Maximum names in a list of fields, such as `selectFields` or `group`: the most columns that a MariaDB table can
-/// have.
+/// Maximum names in a list of fields, such as `selectFields`: the most columns that a MariaDB table can have.
 pub const FIELDS_MAX_COUNT: usize = 4_096;
 
 pub const ORDER_MAX_STEPS: usize = 64;
@@ -49,8 +45,7 @@ pub const BATCH_MAX_ROWS: usize = 10_000;
 /// fields. Without this limit, rows that each name a new field would turn 200 KB of text into gigabytes of empty cells.
 pub const BATCH_MAX_CELLS: usize = 2_000_000;
 
-/// Maximum operations of one `/batch`. Each takes at least one round trip to MariaDB, while the locks of earlier
-/// operations are held.
+/// Each operation takes at least one round trip to MariaDB, while the locks of earlier operations are held.
 pub const BATCH_OPERATIONS_MAX_COUNT: usize = 1_000;
 
 /// Maximum commas in one `/batch`. The number of commas bounds the number of values of all its operations together.
@@ -76,7 +71,6 @@ pub const JOIN_MATCH_MAX_COUNT: usize = 32;
 /// Maximum relations in the option `include` of one read, including nested ones.
 pub const INCLUDE_MAX_COUNT: usize = 8;
 
-/// Maximum levels of nested includes.
 pub const INCLUDE_MAX_DEPTH: usize = 4;
 
 /// Maximum conditions on related records in one `query`, including nested ones: each is a subquery.
@@ -99,22 +93,20 @@ pub const PAGE_TOKEN_MAX_BYTES: usize = 256 * 1024;
 /// statement's length and the time that MariaDB takes to optimise it.
 pub const CONDITION_MAX_COUNT: usize = 1_000;
 
-/// Maximum values of one list in a condition (`IN` or a list operand). MariaDB converts long lists to a temporary
-/// table.
+/// Maximum values of one list in a condition. MariaDB converts long lists to a temporary table.
 pub const LIST_MAX_VALUES: usize = 10_000;
 
 /// Maximum commas in one `query`, `updateKeyValues` or `deleteKeyValues`: bounds the values of all its lists together.
 pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 
-/// Maximum reads by key that are coalesced into one statement. More would save nothing further, but take longer.
+/// More would save nothing further, but take longer.
 pub const COALESCED_READ_MAX_RECORDS: usize = 64;
 
 /// Maximum inserts that are coalesced into one statement. More would save nothing further per row, and a refused row
 /// would cause more other rows to be inserted again.
 pub const COALESCED_INSERT_MAX_ROWS: usize = 64;
 
-/// Maximum values in one statement of coalesced inserts. MariaDB keeps 300 bytes for each value in a prepared
-/// statement.
+/// MariaDB keeps 300 bytes for each value in a prepared statement.
 pub const COALESCED_INSERT_MAX_VALUES: usize = 2_048;
 
 /// Maximum size of a row that is coalesced with others. 64 such rows take 1 MiB, far less than MariaDB's default
@@ -128,24 +120,21 @@ pub const IDENTIFIER_MAX_CHARS: usize = 64;
 /// the 64 characters of a database `<project>_<name>`, 31 are left for `<name>`.
 pub const PROJECT_NAME_MAX_CHARS: usize = 32;
 
-/// Maximum characters of a role's name.
 pub const ROLE_NAME_MAX_CHARS: usize = 64;
 
-/// Maximum size of a role's definition.
 pub const ROLE_MAX_BYTES: usize = 256 * 1024;
 
 /// Maximum bytes of the description of one table or view as MariaDB gives it: the names, types, defaults and comments of
 /// its columns, and the facts of its keys. A view of 1,000 columns may repeat a long list of ENUM members in each.
 pub const TABLE_DESCRIPTION_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Maximum bytes of the descriptions of all tables of a database, and of its foreign keys, as MariaDB gives them.
+/// The descriptions of all tables of a database, and its foreign keys, as MariaDB gives them.
 pub const DATABASE_DESCRIPTION_MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// Maximum memory of each cache of descriptions: of tables, of whole databases, of tables as roles see them, of foreign
 /// keys.
 pub const DESCRIPTIONS_CACHE_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Maximum roles of one project.
 pub const ROLES_PER_PROJECT_MAX_COUNT: usize = 1_000;
 
 /// Maximum bytes of the definitions of one project's roles together: 64 of the largest size.
@@ -157,17 +146,14 @@ pub const KEYS_PER_PROJECT_MAX_COUNT: usize = 10_000;
 /// Default number of entries of one page of the lists of keys and roles.
 pub const MANAGED_PAGE_COUNT: u64 = 100;
 
-/// Maximum entries of one page of the lists of keys and roles.
 pub const MANAGED_PAGE_MAX_COUNT: u64 = 1_000;
 
-/// Maximum tables and patterns of one role.
 pub const ROLE_TABLES_MAX_COUNT: usize = 1_000;
 
 /// Maximum size of the claims that a key carries for its role, as JSON.
 pub const KEY_CLAIMS_MAX_BYTES: usize = 1_024;
 
-/// Maximum size of an `Authorization` header. Selkie's own tokens have about 350 bytes, those of other issuers some
-/// thousand.
+/// Selkie's own tokens have about 350 bytes, those of other issuers some thousand.
 pub const AUTHORIZATION_MAX_BYTES: usize = 8 * 1_024;
 
 /// Maximum issuers whose tokens one project accepts from its users. All issuers are read at each change of keys.
@@ -177,27 +163,22 @@ pub const ISSUERS_PER_PROJECT_MAX_COUNT: usize = 16;
 /// columns in `selkie.issuers`, which have 255 characters.
 pub const ISSUER_MAX_BYTES: usize = 255;
 
-/// Maximum values of an issuer's claim that are mapped to roles.
 pub const ISSUER_ROLES_MAX_COUNT: usize = 256;
 
-/// Maximum size of an issuer's JWK set.
 pub const JWKS_MAX_BYTES: usize = 256 * 1024;
 
 /// Maximum keys of an issuer's JWK set. Issuers publish two to ten.
 pub const JWKS_KEYS_MAX_COUNT: usize = 64;
 
-/// Maximum seconds for fetching an issuer's JWK set.
 pub const JWKS_FETCH_MAX_SECONDS: u64 = 5;
 
 /// Seconds after which an issuer's JWK set that is in use is fetched again.
 pub const JWKS_REFRESH_SECONDS: u64 = 10 * 60;
 
-/// Minimum seconds between two fetches of an issuer's JWK set. Without it, anybody could cause fetches by tokens with
-/// an unknown `kid`.
+/// Without this pause, anybody could cause fetches by tokens with an unknown `kid`.
 pub const JWKS_FETCH_MIN_SECONDS: u64 = 60;
 
-/// Minimum seconds between two attempts to fetch a JWK set that was never fetched successfully. Until then, no token of
-/// the issuer can be verified.
+/// The pause before the first successful fetch: until then, no token of the issuer can be verified.
 pub const JWKS_FIRST_FETCH_MIN_SECONDS: u64 = 5;
 
 /// Maximum issuers whose tokens an edge verifies. In practice about ten fit into the 5 KB of a Cloudflare variable.
@@ -212,7 +193,6 @@ pub const SIGNING_KEYS_MAX_COUNT: usize = 4;
 /// Maximum seconds that an API key's `iat` may lie ahead of the verifier's clock.
 pub const CLOCK_SKEW_MAX_SECONDS: u64 = 300;
 
-/// Maximum size of the `X-Request-Id` that a client sends.
 pub const REQUEST_ID_MAX_BYTES: usize = 128;
 
 /// Maximum requests per period of a rate limit: more than any installation answers.
@@ -288,15 +268,14 @@ pub const MEDIA_LIST_MAX_ITEMS: u64 = 10_000;
 /// Maximum lifetime of a signed URL: a week. A signed URL can't be revoked.
 pub const SIGNED_URL_MAX_SECONDS: u64 = 7 * 24 * 60 * 60;
 
-/// Default maximum size of an upload's request body. It allows 190 MB of files in JSON, since base64 makes them a third
-/// larger.
+/// Default maximum. It allows 190 MB of files in JSON, since base64 makes them a third larger.
 pub const UPLOAD_BODY_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Default maximum number of files in one upload.
 pub const UPLOAD_MAX_ITEMS: usize = 64;
 
-/// Maximum files that one response tells the edge to purge: four times the default maximum of an upload. Their hashes
-/// take 8.5 kB of a header, of which Cloudflare accepts 128 kB and other proxies 16 kB.
+/// Four times the default maximum of an upload. The hashes take 8.5 kB of a header, of which Cloudflare accepts 128 kB
+/// and other proxies 16 kB.
 pub const PURGED_MAX_COUNT: usize = 256;
 
 /// Maximum size of a key or short text (a name, a folder) of an upload. In JSON, the text counts as written: a name of
@@ -318,8 +297,7 @@ pub const UPLOAD_BOUNDARY_MAX_BYTES: usize = 70;
 /// since four base64 characters encode 3 bytes.
 pub const UPLOAD_CHUNK_BYTES: usize = 65_535;
 
-/// Maximum pixels of an image that is decoded, as many as the largest cameras produce. Even a small file can claim
-/// billions.
+/// As many as the largest cameras produce. Even a small file can claim billions.
 pub const IMAGE_MAX_PIXELS: u64 = 100_000_000;
 
 /// Maximum width or height of an image in pixels: JPEG's own limit.
@@ -335,8 +313,7 @@ pub const IMAGE_FILE_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 /// bytes per pixel. With this limit, the whole process fits a machine of 512 MB.
 pub const IMAGE_MEMORY_MAX_BYTES: u64 = 380_000_000;
 
-/// Maximum images that are queued or being decoded: the images of 16 requests of 64 files. A queued image takes no
-/// memory.
+/// The images of 16 requests of 64 files. A queued image takes no memory.
 pub const IMAGE_QUEUE_MAX_COUNT: usize = 1_024;
 
 /// Maximum images of one project that are queued or being decoded: half of all.

@@ -4,13 +4,11 @@ use crate::error::{ErrorCode, Problem};
 use crate::key::{Access, Grant};
 use crate::operation::{route, tus};
 
-/// Full keys may do everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Permitted {
     /// Read-only keys, and keys with a role that allows the action.
     ReadKeys,
     Roles,
-    /// No role can allow the action.
     FullKeys,
 }
 

@@ -96,7 +96,6 @@ impl Dots {
     }
 }
 
-/// `uri_too_long` for more than [`URL_MAX_BYTES`].
 pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> {
     let length = path.len() + query.map_or(0, |query| query.len() + 1);
     if length <= URL_MAX_BYTES {

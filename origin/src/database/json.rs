@@ -18,7 +18,6 @@ const BINARY_CHARSET: u16 = 63;
 pub(super) enum Decoder {
     /// Written as a string if the absolute value exceeds 2^53 − 1.
     Integer,
-    /// The bytes are big-endian bits.
     Bit,
     /// An expression of type BIT, such as MAX of a BIT column: decimal digits, or else big-endian bits.
     BitExpression,

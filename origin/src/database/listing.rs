@@ -34,7 +34,6 @@ pub async fn databases(mut lease: Lease, limit: Duration) -> Result<BTreeSet<Dat
     Ok(names.iter().filter_map(|name| served(name)).collect())
 }
 
-/// Does not collect the names of the tables, which may be many.
 pub async fn databases_with(
     mut lease: Lease,
     is_visible: impl Fn(&DatabaseName, &TableName) -> bool,

@@ -19,7 +19,6 @@ pub(super) enum Resource {
     Api(ApiForm),
     Table(TablePath),
     Schema(TablePath),
-    /// `POST …/query`
     Query(TablePath),
     Record(TablePath, RecordId),
     Sql,

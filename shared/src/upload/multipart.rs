@@ -23,7 +23,6 @@ const FIELDS: [&str; 4] = ["folder", "type", "update", "private"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Before the first delimiter; content is ignored.
     Preamble,
     /// Expects optional spaces or tabs, and then a line end or `--`.
     Delimited,

@@ -8,7 +8,6 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{Output, Predicate, Returning};
 use std::sync::Arc;
 
-/// If the role limits the records to read, also appends a column that is 1 if the caller may read the record.
 pub(super) fn records(sql: &mut Builder, records: &Returning, scope: &Scope<'_>) {
     match records.output() {
         Output::Whole => sql.all_columns(scope.root()),

@@ -151,7 +151,6 @@ fn named_aggregate(word: &str) -> Result<Aggregate, Problem> {
 }
 
 impl Aggregate {
-    /// The default name of an aggregate is, for example, `sum_price`.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::Count => "count",

@@ -17,7 +17,6 @@ pub struct Update {
     pub target: Target,
     /// There is at least one field.
     pub fields: Vec<FieldName>,
-    /// The values are in the order of `fields`.
     pub values: Vec<Value>,
     pub options: WriteOptions,
 }

@@ -22,7 +22,6 @@ pub(super) enum Progress {
     NeedsInput,
     /// The decoded bytes must be taken before the next call.
     Full,
-    /// Decoded bytes may still have to be taken.
     Ended,
 }
 
