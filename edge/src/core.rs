@@ -24,8 +24,8 @@ pub use caller::{Caller, address_group};
 pub use failed_attempt::{FailedAttempt, FailureCause, Repeat};
 pub use gateway::{BodyPlan, Decision, Gateway};
 pub use headers::{
-    Change, Head, Headers, NOT_ANSWERED, NOT_FORWARDED, RequestHeaders, answer_changes, client_address, forwarded,
-    may_be_of_connection, server_timing,
+    Change, Headers, NOT_ANSWERED, NOT_FORWARDED, RequestHeaders, RequestParts, answer_changes, client_address,
+    forwarded, may_be_of_connection, server_timing,
 };
 pub use in_flight::{InFlight, Slot};
 pub use incoming_request::{BodyLength, IncomingRequest};

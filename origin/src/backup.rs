@@ -21,7 +21,7 @@ use crate::database::media::{MediaTable, TableError};
 use crate::media::store::{Store, StoreError};
 use crate::secret::InstallationSecret;
 use crate::system::projects::ProjectError;
-use crate::system::{System, SystemError};
+use crate::system::{System, SystemSchemaError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
@@ -48,7 +48,7 @@ pub enum BackupError {
     #[error(transparent)]
     Project(#[from] ProjectError),
     #[error(transparent)]
-    System(#[from] SystemError),
+    System(#[from] SystemSchemaError),
 }
 
 impl BackupError {

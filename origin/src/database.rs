@@ -6,7 +6,6 @@
 
 mod account_source;
 pub mod admin;
-mod ask;
 mod charset_coverage;
 pub mod coalesce;
 mod connect;
@@ -33,6 +32,7 @@ pub mod schema_cache;
 mod schema_reader;
 pub(crate) mod single_flight;
 pub mod transaction;
+mod typed_rows;
 pub mod user_sql;
 mod view_columns;
 

@@ -26,7 +26,7 @@ pub use self::welcome::welcome;
 use crate::config::Config;
 use crate::serve::{self, ServeError};
 use crate::system::installation::{Installation, InstallationError, Purpose};
-use crate::system::{System, SystemError};
+use crate::system::{System, SystemSchemaError};
 
 const ORIGIN_LIMIT: Duration = Duration::from_secs(30);
 
@@ -59,7 +59,7 @@ pub enum DevError {
     #[error(transparent)]
     Installation(#[from] InstallationError),
     #[error(transparent)]
-    System(#[from] SystemError),
+    System(#[from] SystemSchemaError),
     #[error(transparent)]
     Serve(#[from] ServeError),
     #[error("the origin doesn't answer on {0}")]

@@ -18,7 +18,7 @@ mod origin_access;
 mod pages;
 mod pipeline;
 mod records;
-mod request_log;
+mod request_context;
 mod respond;
 mod router;
 mod security;
@@ -28,8 +28,8 @@ mod stream;
 mod tus;
 mod unparsed;
 
-use crate::app::App;
 use crate::config::Config;
+use crate::service_state::ServiceState;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -41,7 +41,7 @@ use cross_origin::CrossOrigin;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
 use origin_access::OriginAccess;
-use request_log::RequestRecord;
+use request_context::RequestContext;
 use shared::error::Problem;
 use shared::media::FilePath;
 use shared::operation::{route, tus as protocol};
@@ -55,7 +55,7 @@ use std::sync::Arc;
 use tower::Service as _;
 
 pub(crate) struct HttpService {
-    app: Arc<App>,
+    app: Arc<ServiceState>,
     router: Router,
     access: OriginAccess,
     cors: CrossOrigin,
@@ -64,7 +64,7 @@ pub(crate) struct HttpService {
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
 impl HttpService {
-    fn new(app: Arc<App>, config: &Config) -> Self {
+    fn new(app: Arc<ServiceState>, config: &Config) -> Self {
         let secret = app.edge_secret.clone();
         Self {
             router: router::router(Arc::clone(&app)),
@@ -83,7 +83,7 @@ impl HttpService {
         });
         resolve_path(&mut request);
         join_values(request.headers_mut());
-        let record = Arc::new(RequestRecord::begin(Arc::clone(&self.app), &request));
+        let record = Arc::new(RequestContext::begin(Arc::clone(&self.app), &request));
         let origin = header(request.headers(), ORIGIN).map(str::to_owned);
         let path = request.uri().path();
         let has_own_headers = path.starts_with(FilePath::PREFIX) || route::page(path).is_some();
@@ -124,7 +124,7 @@ impl HttpService {
     fn unparsed(&self, problem: &Problem) -> Response {
         let mut request = Request::new(Body::empty());
         *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
-        let record = Arc::new(RequestRecord::begin(Arc::clone(&self.app), &request));
+        let record = Arc::new(RequestContext::begin(Arc::clone(&self.app), &request));
         let mut response = record.refuse(problem);
         security::add_headers(&mut response, false);
         self.cors.add_headers(response.headers_mut(), None);

@@ -5,7 +5,7 @@ mod process;
 
 use crate::database::hosts::HostsGauge;
 use crate::database::pool::PoolGauge;
-use crate::durations::Durations;
+use crate::histogram::Durations;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;

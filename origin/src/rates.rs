@@ -58,10 +58,10 @@ impl Buckets {
     fn count(&mut self, limit: RateLimit, now: Instant) -> Result<Allowance, Problem> {
         let at = self.0.iter().position(|bucket| bucket.limit == limit).unwrap_or_else(|| self.add(limit, now));
         let full_at = self.0[at].with_one_less(now);
-        if let Some(wait) = full_at.checked_duration_since(now + self.0[at].size()) {
-            if !wait.is_zero() {
-                return Err(limit.exceeded(wait));
-            }
+        if let Some(wait) = full_at.checked_duration_since(now + self.0[at].size())
+            && !wait.is_zero()
+        {
+            return Err(limit.exceeded(wait));
         }
         for bucket in &mut self.0 {
             bucket.full_at = bucket.with_one_less(now).min(now + bucket.size());

@@ -7,7 +7,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::App;
 use crate::config::Config;
 use crate::database::media::MediaTable;
 use crate::embedded::Health;
@@ -15,9 +14,10 @@ use crate::http;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
 use crate::media::store::StoreError;
-use crate::notify;
+use crate::service_state::ServiceState;
 use crate::system::System;
 use crate::system::keys::KeyError;
+use crate::systemd;
 use crate::tls::Tls;
 use crate::traces::{Tracer, TracerError};
 
@@ -48,7 +48,7 @@ pub async fn run(
     let library = Library::open(config, table)?;
     let intake = Intake::start(config).map_err(ServeError::Threads)?;
     let (tracer, sender) = config.otlp.as_ref().map(Tracer::open).transpose()?.unzip();
-    let app = Arc::new(App::open(config, system, library, intake, tracer, database).await?);
+    let app = Arc::new(ServiceState::open(config, system, library, intake, tracer, database).await?);
     let endpoints: Vec<String> = system.hosts.address().endpoints().map(ToString::to_string).collect();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -67,8 +67,8 @@ pub async fn run(
     if let Some(sender) = sender {
         tasks.spawn(sender.run(stop.clone()));
     }
-    // `listener` queues connections already, and `App::open` has read the keys from MariaDB.
-    notify::ready();
+    // `listener` queues connections already, and `ServiceState::open` has read the keys from MariaDB.
+    systemd::ready();
     let served = http::server::serve(listener, tls, app, config, &stop).await;
     stop.cancel();
     tasks.close();

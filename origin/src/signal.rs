@@ -24,7 +24,7 @@ pub fn stop_token() -> io::Result<CancellationToken> {
     tokio::spawn(async move {
         let name = signals.next().await;
         tracing::info!(signal = name, "stopping");
-        crate::notify::stopping();
+        crate::systemd::stopping();
         cancelled.cancel();
         signals.next().await;
         tracing::warn!("stopping at once");

@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::address::{DatabaseAddress, Endpoint};
 use crate::config::Config;
 use crate::database::admin::{Admin, AdminError};
-use crate::database::hosts::{Hosts, Purpose};
+use crate::database::hosts::{HostRole, Hosts};
 use crate::database::retry::Retries;
 use crate::media::sign::Signer;
 use crate::query::cursor::PageTokens;
@@ -43,7 +43,7 @@ pub enum Initialised {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum SystemError {
+pub enum SystemSchemaError {
     #[error(transparent)]
     Admin(#[from] AdminError),
     #[error(transparent)]
@@ -54,7 +54,7 @@ pub enum SystemError {
     NoSchema(Endpoint),
 }
 
-impl SystemError {
+impl SystemSchemaError {
     fn is_contended(&self) -> bool {
         match self {
             Self::Admin(error)
@@ -80,7 +80,7 @@ impl SystemError {
 
 impl System {
     pub fn new(address: &DatabaseAddress, secret: Arc<InstallationSecret>, config: &Config) -> Self {
-        let hosts = Hosts::new(address, Purpose::Serving);
+        let hosts = Hosts::new(address, HostRole::Serving);
         let admin = Admin::new(&hosts, &secret, config.connect_timeout);
         let projects = Projects::new(admin.clone(), Arc::clone(&secret), config.accounts.clone());
         let pages = PageTokens::new(&secret);
@@ -90,20 +90,20 @@ impl System {
         Self { hosts, admin, projects, keys, pages, signer, edge_secret }
     }
 
-    pub async fn migrate(&self) -> Result<(), SystemError> {
+    pub async fn migrate(&self) -> Result<(), SystemSchemaError> {
         if self.admin.schema_version().await?.is_none() {
-            return Err(SystemError::NoSchema(self.hosts.address().endpoint.clone()));
+            return Err(SystemSchemaError::NoSchema(self.hosts.address().endpoint.clone()));
         }
         let migrate = async || {
             self.admin.migrate().await?;
             self.projects.ensure_default().await?;
             Ok(())
         };
-        RETRIES.run(SystemError::is_contended, migrate).await
+        RETRIES.run(SystemSchemaError::is_contended, migrate).await
     }
 
     /// Accounts from the configuration are not checked: they may get rights on databases only later.
-    pub async fn init(&self) -> Result<Initialised, SystemError> {
+    pub async fn init(&self) -> Result<Initialised, SystemSchemaError> {
         let before = self.admin.schema_version().await;
         let init = async || {
             self.admin.migrate().await?;
@@ -111,7 +111,7 @@ impl System {
             self.keys.prepare().await?;
             Ok(())
         };
-        RETRIES.run(SystemError::is_contended, init).await?;
+        RETRIES.run(SystemSchemaError::is_contended, init).await?;
         Ok(match before {
             Ok(Some(_)) => Initialised::Existing,
             _ => Initialised::New,
@@ -119,14 +119,14 @@ impl System {
     }
 
     /// Safe if several origins start at once, even on nodes of a cluster, which share no lock.
-    pub async fn prepare(&self) -> Result<(), SystemError> {
+    pub async fn prepare(&self) -> Result<(), SystemSchemaError> {
         let prepare = async || {
             self.admin.migrate().await?;
             self.projects.prepare().await?;
             self.keys.prepare().await?;
             Ok(())
         };
-        RETRIES.run(SystemError::is_contended, prepare).await
+        RETRIES.run(SystemSchemaError::is_contended, prepare).await
     }
 
     pub async fn close(self) {

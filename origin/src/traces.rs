@@ -104,7 +104,7 @@ impl Tracer {
     }
 
     /// `random` must be a new, uniformly distributed random number for each request.
-    pub fn picks(&self, random: u64) -> bool {
+    pub fn should_sample(&self, random: u64) -> bool {
         random <= self.share && self.share > 0
     }
 

@@ -11,7 +11,7 @@ mod multipart;
 mod name;
 
 pub(crate) use form::flag;
-pub use form::{Existing, Given, Shape, UploadForm, UploadItem, Visibility};
+pub use form::{Existing, Given, ParsedUpload, Shape, UploadItem, Visibility};
 pub use label::Label;
 
 use crate::error::{ErrorCode, Problem};
@@ -44,7 +44,7 @@ impl UploadLimits {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The value is the file's index in [`UploadForm::items`].
+    /// The value is the file's index in [`ParsedUpload::items`].
     ItemBegins(usize),
     /// The bytes are decoded, and there is at least one.
     Data(&'a [u8]),
@@ -129,7 +129,7 @@ impl Parser {
 
     /// The whole body must have been fed. `invalid_json` or `invalid_body` if the body ended early, or has no file or
     /// no `type`.
-    pub fn finish(self) -> Result<UploadForm, Problem> {
+    pub fn finish(self) -> Result<ParsedUpload, Problem> {
         if let Some(problem) = self.refused {
             return Err(problem);
         }

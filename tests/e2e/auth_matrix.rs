@@ -5,7 +5,7 @@
 
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host, option};
-use crate::media::shelf::{MEDIA, Shelf};
+use crate::media::test_folder::{MEDIA, TestFolder};
 use crate::roles::set_role_in;
 use crate::service::{IssuedKey, shared};
 use crate::test_db::{TestDb, unique};
@@ -157,7 +157,7 @@ impl Request {
 
 struct World {
     db: TestDb,
-    shelf: Shelf,
+    shelf: TestFolder,
     files: [String; 2],
     upload: String,
     key: IssuedKey,
@@ -174,7 +174,7 @@ impl World {
             ],
         )
         .await;
-        let shelf = Shelf::new(host);
+        let shelf = TestFolder::new(host);
         let mut files = [const { String::new() }; 2];
         for (name, path) in ["kept.txt", "deleted.txt"].into_iter().zip(&mut files) {
             let file = shelf.put(name, "file", "text/plain", b"x").await;
@@ -212,7 +212,7 @@ impl World {
 }
 
 /// Returns the request that creates an upload of three bytes.
-fn creation(shelf: &Shelf, name: &str) -> Request {
+fn creation(shelf: &TestFolder, name: &str) -> Request {
     let metadata =
         [("filename", name), ("folder", &shelf.folder)].map(|(key, value)| format!("{key} {}", STANDARD.encode(value)));
     Request::new(Method::POST, TUS, 201, Done(201))

@@ -73,14 +73,14 @@ mod typescript;
 mod validators;
 mod values;
 
+#[path = "../faults/exactly_once.rs"]
+mod exactly_once;
 #[path = "../faults/faults.rs"]
 mod faults;
 #[path = "../faults/images.rs"]
 mod images;
 #[path = "../faults/media.rs"]
 mod media_faults;
-#[path = "../faults/once.rs"]
-mod once;
 #[path = "../faults/resumable.rs"]
 mod resumable;
 #[path = "../faults/streams.rs"]

@@ -10,5 +10,5 @@ mod private;
 mod refusals;
 mod serving;
 mod shapes;
-pub(crate) mod shelf;
+pub(crate) mod test_folder;
 mod tus;

@@ -1,8 +1,10 @@
 //! Records: `/api/v1/crud/{dbName}/{tableName}[/{id}]`.
 
 mod address;
-mod asking;
 mod batches;
+mod both_notations;
+mod coalesced_inserts;
+mod coalesced_reads;
 mod compression;
 mod conflict;
 mod counting;
@@ -12,7 +14,6 @@ mod explain;
 mod faults;
 mod filter;
 mod filter_words;
-mod gathered;
 mod groups;
 mod idempotency;
 mod imports;
@@ -33,7 +34,6 @@ mod read;
 mod receipts;
 mod rejected;
 mod search;
-mod together;
 mod update;
 mod update_many;
 mod whole_lists;

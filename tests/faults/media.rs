@@ -1,6 +1,6 @@
 //! Crashes an origin at each step of storing, replacing, deleting or sweeping files. Afterwards the files must be in
 //! the old state or the new one: rows refer to complete objects, and a sweep removes everything else. The steps are the
-//! fault points of `origin/src/fault.rs`.
+//! fault points of `origin/src/crash_points.rs`.
 
 use crate::case::eventually;
 use crate::faults::{start, stop};
@@ -115,7 +115,7 @@ async fn whatever_step_a_sweep_dies_at_the_next_one_ends_it(_: Host) {
 
 /// Fails if a fault point has no test, here or among the imports.
 async fn every_step_is_one_to_die_at(_: Host) {
-    let table = include_str!("../../origin/src/fault.rs");
+    let table = include_str!("../../origin/src/crash_points.rs");
     let known: BTreeSet<&str> = table
         .lines()
         .filter_map(|line| line.trim().strip_suffix("\";")?.rsplit_once(" = \""))

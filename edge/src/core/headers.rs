@@ -70,7 +70,7 @@ impl<'a, 'b> FromIterator<(&'a str, &'b str)> for Headers {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Head {
+pub struct RequestParts {
     /// The HTTP method, in upper case.
     pub method: String,
     pub url: String,
@@ -79,7 +79,7 @@ pub struct Head {
     pub headers: Headers,
 }
 
-impl Head {
+impl RequestParts {
     /// Checks the URL and the headers, including faults for which the origin's HTTP parser would refuse the request.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The parts of a request's head on which the edge's decisions depend, and the length of its body.
 
-use super::headers::Head;
+use super::headers::RequestParts;
 use shared::operation::route::MCP;
 use shared::request::{self, RequestHead};
 use shared::request_id::{self, RequestId};
@@ -41,7 +41,7 @@ impl BodyLength {
 #[derive(Clone, Debug)]
 pub struct IncomingRequest {
     /// The request's head as received.
-    pub head: Head,
+    pub head: RequestParts,
     /// The URL's path, percent-encoded, with dot segments resolved.
     pub path: String,
     pub body: BodyLength,
@@ -57,7 +57,7 @@ impl IncomingRequest {
     ///
     /// # Errors
     /// The error of `random`.
-    pub fn read<E>(head: Head, now_ms: u64, random: impl Fn() -> Result<[u8; 10], E>) -> Result<Self, E> {
+    pub fn read<E>(head: RequestParts, now_ms: u64, random: impl Fn() -> Result<[u8; 10], E>) -> Result<Self, E> {
         let (path, _) = split_url(&head.url);
         let path = request::resolve_dot_segments(path).into_owned();
         let body = match head.has_body {

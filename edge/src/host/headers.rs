@@ -2,14 +2,14 @@
 //! and a new head is passed as one JSON text. Except for `Accept-Encoding`, must not know the meaning of any header.
 
 use crate::config::Region;
-use crate::core::{self, Answer, CallerLocation, Change, Head, RequestHeaders};
+use crate::core::{self, Answer, CallerLocation, Change, RequestHeaders, RequestParts};
 use shared::envelope::write_string;
 use worker::js_sys::{Array, JSON, Reflect};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{Headers, ReadableStream, Request, RequestInit, Response, ResponseInit};
 
-pub(crate) fn of_request(request: &Request) -> Head {
-    Head {
+pub(crate) fn of_request(request: &Request) -> RequestParts {
+    RequestParts {
         method: request.method(),
         url: request.url(),
         has_body: request.body().is_some(),
@@ -32,7 +32,7 @@ pub(crate) fn seen_address(request: &Request) -> Option<String> {
 /// Returns the client's `Accept-Encoding`, or `identity` if it sent none: without the header, the runtime would add
 /// codings of its own. Cloudflare replaces the header by the codings that it can produce, and keeps the client's value
 /// in `cf`.
-pub(crate) fn accepted_codings(request: &Request, head: &Head) -> String {
+pub(crate) fn accepted_codings(request: &Request, head: &RequestParts) -> String {
     let platforms = head.headers.get("accept-encoding");
     let callers = platforms.and_then(|_| {
         let platform = Reflect::get(request, &"cf".into()).ok()?;

@@ -1,6 +1,6 @@
 //! Typical requests and the tables that they query, with which parsing, planning and rendering are measured.
 
-use origin::query::catalog::{Case, Charset, Column, Kind, Table, Traits};
+use origin::query::catalog::{CaseSensitivity, Charset, Column, Kind, Table, Traits};
 use origin::query::plan::access::{Rights, TableAccess};
 use origin::query::plan::scope::Scope;
 use origin::query::plan::{self, Plan, PlanLimits};
@@ -96,7 +96,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> TableAccess {
         name: FieldName::parse(name).expect("a name"),
         kind: *kind,
         charset: Charset::Unicode,
-        case: Case::Folded,
+        case_sensitivity: CaseSensitivity::Insensitive,
         type_text: "varchar(200)".to_owned(),
         nullable: *name != "id",
         default: None,

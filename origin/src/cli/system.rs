@@ -10,7 +10,7 @@ use crate::database::admin::AdminError;
 use crate::system::installation::Installation;
 use crate::system::keys::KeyError;
 use crate::system::projects::ProjectError;
-use crate::system::{System, SystemError};
+use crate::system::{System, SystemSchemaError};
 
 pub(super) struct Opened {
     pub(super) system: System,
@@ -65,11 +65,11 @@ impl From<KeyError> for CliError {
     }
 }
 
-impl From<SystemError> for CliError {
-    fn from(error: SystemError) -> Self {
+impl From<SystemSchemaError> for CliError {
+    fn from(error: SystemSchemaError) -> Self {
         let (message, hint) = (error.to_string(), error.hint());
         match error {
-            SystemError::NoSchema(_) => Self::Usage { message, hint },
+            SystemSchemaError::NoSchema(_) => Self::Usage { message, hint },
             _ => failed(message, hint),
         }
     }

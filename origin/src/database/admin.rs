@@ -17,7 +17,7 @@ mod quote;
 mod roles;
 mod script;
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use std::future::Future;
 use std::time::Duration;
 
@@ -124,7 +124,7 @@ impl Admin {
         // GET_LOCK waits inside MariaDB, so `LOCK_WAIT_SECONDS` must be less than [`STATEMENT_TIMEOUT`] and
         // `max_statement_time`.
         let granted: Option<Option<u8>> = self
-            .within(ask::first(conn.exec_iter("SELECT GET_LOCK(?, ?)", (&self.lock_name, LOCK_WAIT_SECONDS))))
+            .within(typed_rows::first(conn.exec_iter("SELECT GET_LOCK(?, ?)", (&self.lock_name, LOCK_WAIT_SECONDS))))
             .await?;
         match granted.flatten() {
             Some(1) => Ok(AdminLock { conn }),

@@ -1,6 +1,6 @@
 //! Asks MariaDB which characters a character set can hold, and caches the answer.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use crate::query::catalog::CharsetCoverage;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
@@ -42,7 +42,7 @@ impl CharsetCoverages {
 
 async fn asked(conn: &mut Conn, charset: &str, query: &'static str) -> mysql_async::Result<CharsetCoverage> {
     let sample = CharsetCoverage::sample();
-    let converted: Option<String> = ask::first(conn.exec_iter(query, (sample.as_str(),))).await?;
+    let converted: Option<String> = typed_rows::first(conn.exec_iter(query, (sample.as_str(),))).await?;
     let converted = converted.unwrap_or_default();
     Ok(CharsetCoverage::compared(charset, &sample, &converted))
 }

@@ -11,7 +11,7 @@ mod select_by_key;
 use super::DbError;
 use super::connection::Connection;
 use super::pool::{Account, Lease, Lessee, Pools, QueueTicket, ReadFrom};
-use super::run::{Found, Progress, Written, ended, found, within};
+use super::run::{Found, StatementStats, Written, encode_record, ended, within};
 use crate::query::plan::{InsertOne, SelectByKey};
 use in_flight::InFlight;
 use insert_one::Inserts;
@@ -138,13 +138,13 @@ impl Coalescer {
         from: ReadFrom,
         read: &SelectByKey,
         limit: Duration,
-        progress: &Progress,
+        progress: &StatementStats,
     ) -> Result<Found, DbError> {
         let (shape, key) = (read.shape(), read.key());
         let account = self.pools.account_for_read(lessee.project, lessee.access, from)?;
         let row = self.run::<Reads>((account, lessee.caller), shape, key, limit, progress).await?;
         Ok(match row {
-            Some(row) => found(&row, read.layout(), read.format(), progress),
+            Some(row) => encode_record(&row, read.layout(), read.format(), progress),
             None => Found::Nothing,
         })
     }
@@ -154,7 +154,7 @@ impl Coalescer {
         lessee: Lessee<'_>,
         insert: InsertOne,
         limit: Duration,
-        progress: &Progress,
+        progress: &StatementStats,
     ) -> Result<Written, DbError> {
         let (shape, row) = insert.into_parts();
         let account = self.pools.account(lessee.project, lessee.access)?;
@@ -171,7 +171,7 @@ impl Coalescer {
         shape: &Arc<K::Shape>,
         item: K::Item,
         limit: Duration,
-        progress: &Progress,
+        progress: &StatementStats,
     ) -> Result<K::Output, DbError> {
         let key = Key { account, shape: Arc::clone(shape), limit };
         let waiter = || {

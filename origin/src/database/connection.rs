@@ -3,12 +3,12 @@
 
 use super::description_budget::DescriptionBudget;
 use super::error::{HostLost, PacketTooLarge, has_too_many_connections, means_lost};
-use super::hosts::{Host, Hosts, Purpose, TRIES_MAX_COUNT};
+use super::hosts::{Host, HostRole, Hosts, TRIES_MAX_COUNT};
 use super::pool::{ConnectionBudget, Slot};
 use super::position::Positions;
 use super::prepared_statements::PreparedStatements;
 use crate::config;
-use crate::database::ask;
+use crate::database::typed_rows;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use mysql_async::prelude::{FromRow, Queryable as _};
 use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, OptsBuilder, Params, QueryResult, Statement, Value};
@@ -177,13 +177,13 @@ struct Server {
 impl Connector {
     async fn server(&self, conn: &mut Conn) -> Result<Server, mysql_async::Error> {
         let query = "SHOW VARIABLES WHERE Variable_name IN ('max_allowed_packet', 'wsrep_on', 'log_bin')";
-        let found: Vec<(String, String)> = ask::all(conn.query_iter(query)).await?;
+        let found: Vec<(String, String)> = typed_rows::all(conn.query_iter(query)).await?;
         let value = |name: &str| found.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
         let positions = match self.hosts.purpose() {
             _ if value("wsrep_on") == Some("ON") => Positions::Galera,
-            Purpose::Reading => Positions::Replica,
-            Purpose::Serving if value("log_bin") == Some("ON") && self.hosts.has_replicas() => Positions::Primary,
-            Purpose::Serving => Positions::None,
+            HostRole::Reading => Positions::Replica,
+            HostRole::Serving if value("log_bin") == Some("ON") && self.hosts.has_replicas() => Positions::Primary,
+            HostRole::Serving => Positions::None,
         };
         let packet_max_bytes = value("max_allowed_packet").and_then(|value| value.parse().ok());
         Ok(Server { packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES), positions })
@@ -275,7 +275,7 @@ impl Connection {
         params: impl Into<Params> + Send,
     ) -> Result<Vec<T>, mysql_async::Error> {
         let statement = self.statements.get(&mut self.conn, text).await?;
-        ask::all(self.conn.exec_iter(statement, params)).await
+        typed_rows::all(self.conn.exec_iter(statement, params)).await
     }
 
     pub(super) async fn ask_within<T: FromRow + Send + 'static>(
@@ -285,7 +285,7 @@ impl Connection {
         budget: &mut DescriptionBudget,
     ) -> Result<Vec<T>, mysql_async::Error> {
         let statement = self.statements.get(&mut self.conn, text).await?;
-        ask::all_within(self.conn.exec_iter(statement, params), budget).await
+        typed_rows::all_within(self.conn.exec_iter(statement, params), budget).await
     }
 
     /// Logs in again (`COM_CHANGE_USER`), which also resets the session and drops its prepared statements.

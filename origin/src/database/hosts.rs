@@ -28,7 +28,7 @@ const VERDICT_TIMEOUT: Duration = Duration::from_secs(3);
 pub(in crate::database) const TRIES_MAX_COUNT: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum HostRole {
     /// `database_url`: the nodes of a Galera cluster, or a primary and its possible successors. One host serves at a
     /// time.
     Serving,
@@ -41,7 +41,7 @@ pub enum Purpose {
 pub struct Hosts(Arc<Inner>);
 
 struct Inner {
-    purpose: Purpose,
+    purpose: HostRole,
     address: DatabaseAddress,
     endpoints: Vec<Endpoint>,
     state: Mutex<State>,
@@ -54,7 +54,7 @@ struct Inner {
 
 struct State {
     hosts: Vec<HostState>,
-    /// `None` before the first decision, for the only host of a `database_url`, and for [`Purpose::Reading`].
+    /// `None` before the first decision, for the only host of a `database_url`, and for [`HostRole::Reading`].
     serving: Option<usize>,
     failovers: u64,
     last_read: usize,
@@ -91,7 +91,7 @@ impl std::fmt::Debug for Hosts {
 }
 
 impl Hosts {
-    pub fn new(address: &DatabaseAddress, purpose: Purpose) -> Self {
+    pub fn new(address: &DatabaseAddress, purpose: HostRole) -> Self {
         let endpoints: Vec<Endpoint> = address.endpoints().cloned().collect();
         let host = || HostState { health: None, left: CancellationToken::new() };
         let state = State {
@@ -121,7 +121,7 @@ impl Hosts {
         self.0.has_replicas.load(Ordering::Relaxed)
     }
 
-    pub(in crate::database) fn purpose(&self) -> Purpose {
+    pub(in crate::database) fn purpose(&self) -> HostRole {
         self.0.purpose
     }
 
@@ -141,11 +141,11 @@ impl Hosts {
     }
 
     fn is_single(&self) -> bool {
-        self.0.purpose == Purpose::Serving && self.0.endpoints.len() == 1
+        self.0.purpose == HostRole::Serving && self.0.endpoints.len() == 1
     }
 
-    /// Starts the probes on first use. [`Purpose::Serving`]: waits at most [`VERDICT_TIMEOUT`] for a probe, then
-    /// returns the serving or the first host, never `None`. [`Purpose::Reading`]: never waits; `None` if no replica is
+    /// Starts the probes on first use. [`HostRole::Serving`]: waits at most [`VERDICT_TIMEOUT`] for a probe, then
+    /// returns the serving or the first host, never `None`. [`HostRole::Reading`]: never waits; `None` if no replica is
     /// healthy.
     pub(in crate::database) async fn pick(&self) -> Option<Host> {
         if self.is_single() {
@@ -170,17 +170,17 @@ impl Hosts {
         let mut state = self.0.state();
         let index = match (picked, self.0.purpose) {
             (Ok(picked), _) => picked?,
-            (Err(_), Purpose::Serving) => state.serving.unwrap_or(0),
-            (Err(_), Purpose::Reading) => return None,
+            (Err(_), HostRole::Serving) => state.serving.unwrap_or(0),
+            (Err(_), HostRole::Reading) => return None,
         };
-        if self.0.purpose == Purpose::Reading {
+        if self.0.purpose == HostRole::Reading {
             state.last_read = index;
         }
         let left = state.hosts.get(index)?.left.clone();
         Some(Host { index, left: Some(left) })
     }
 
-    /// Must be called only for [`Purpose::Reading`]: it would probe even the only host of a `database_url`.
+    /// Must be called only for [`HostRole::Reading`]: it would probe even the only host of a `database_url`.
     pub(in crate::database) fn any_well(&self) -> bool {
         self.probe();
         self.0.state().hosts.iter().any(|host| host.health == Some(Health::Well))
@@ -192,7 +192,7 @@ impl Hosts {
         };
         let is_well = |host: &HostState| host.health == Some(Health::Well);
         !left.is_cancelled()
-            && (self.0.purpose == Purpose::Serving || self.0.state().hosts.get(host.index).is_some_and(is_well))
+            && (self.0.purpose == HostRole::Serving || self.0.state().hosts.get(host.index).is_some_and(is_well))
     }
 
     /// Returns whether another attempt to connect may succeed, on this host or on another.
@@ -297,9 +297,9 @@ impl Inner {
             tracing::info!(host = %name, state = health.words(), "a database host changed");
         }
         match self.purpose {
-            Purpose::Serving => self.decide(&mut state),
-            Purpose::Reading if matches!(health, Health::Lost(_)) => state.leave(index),
-            Purpose::Reading => {}
+            HostRole::Serving => self.decide(&mut state),
+            HostRole::Reading if matches!(health, Health::Lost(_)) => state.leave(index),
+            HostRole::Reading => {}
         }
         drop(state);
         self.verdicts.send_modify(|count| *count = count.wrapping_add(1));
@@ -329,8 +329,8 @@ enum Pick {
 }
 
 impl State {
-    fn pick(&self, purpose: Purpose) -> Pick {
-        if purpose == Purpose::Serving {
+    fn pick(&self, purpose: HostRole) -> Pick {
+        if purpose == HostRole::Serving {
             return match self.serving {
                 Some(index) if self.hosts[index].health.is_some() => Pick::Host(index),
                 _ => Pick::Due,

@@ -7,7 +7,7 @@ mod sweep;
 pub use self::sweep::sweep;
 use super::error::DbError;
 use super::pool::Lease;
-use super::run::{Progress, SessionEffect};
+use super::run::{SessionEffect, StatementStats};
 use super::transaction::{self, Transaction};
 use crate::query::sql::receipt;
 use mysql_async::Value;
@@ -43,7 +43,7 @@ pub async fn create_table(
     lease: &mut Lease,
     database: &DatabaseName,
     limit: Duration,
-    progress: &Progress,
+    progress: &StatementStats,
 ) -> Result<(), DbError> {
     let statement = vec![receipt::create(database)];
     let made = transaction::write(lease, statement, SessionEffect::Nothing, limit, progress).await;
@@ -51,7 +51,7 @@ pub async fn create_table(
 }
 
 /// An earlier request committed the write, so the host's current position includes the write.
-pub async fn note_position(lease: &mut Lease, progress: &Progress) {
+pub async fn note_position(lease: &mut Lease, progress: &StatementStats) {
     lease.note_position(progress).await;
 }
 
@@ -116,7 +116,7 @@ pub async fn store(
     idempotent: &IdempotentRequest,
     answer: &[u8],
 ) -> Result<(), DbError> {
-    let kept = transaction.execute_internal(receipt::keep(database, idempotent, answer)).await;
+    let kept = transaction.execute_internal(receipt::store_answer(database, idempotent, answer)).await;
     kept.map(drop).map_err(of_receipts)
 }
 

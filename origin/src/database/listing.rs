@@ -4,7 +4,7 @@
 use super::connection::Connection;
 use super::error::DbError;
 use super::pool::Lease;
-use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, driver, within, within_since};
+use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, StatementStats, driver, within, within_since};
 use super::schema_reader::is_table;
 use crate::query::catalog::Traits;
 use bytes::Bytes;
@@ -72,7 +72,7 @@ pub fn tables(
     database: DatabaseName,
     methods: impl Fn(&TableName, Traits) -> Option<Vec<&'static str>> + Send + 'static,
     limit: Duration,
-    progress: Arc<Progress>,
+    progress: Arc<StatementStats>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
         let mut started = Instant::now();

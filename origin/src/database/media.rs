@@ -23,7 +23,7 @@ use shared::ident::ProjectName;
 use super::error::HostLost;
 use super::hosts::{HostPools, Hosts};
 use super::retry::Retries;
-use crate::shares::{Guard, Shares};
+use crate::project_quota::{Guard, ProjectQuota};
 
 pub(crate) use self::error::exists;
 pub use self::error::{TableError, WriteError};
@@ -71,14 +71,14 @@ pub struct MediaTable {
 #[derive(Clone, Debug)]
 struct Connections {
     pool: HostPools,
-    shares: Shares,
+    shares: ProjectQuota,
 }
 
 impl Connections {
     fn new(hosts: &Hosts, finish: impl Fn(OptsBuilder) -> OptsBuilder) -> Self {
         Self {
             pool: HostPools::new(hosts, finish),
-            shares: Shares::new(CONNECTIONS_MAX_COUNT as u64, CONNECTIONS_PER_PROJECT_MAX_COUNT as u64),
+            shares: ProjectQuota::new(CONNECTIONS_MAX_COUNT as u64, CONNECTIONS_PER_PROJECT_MAX_COUNT as u64),
         }
     }
 }

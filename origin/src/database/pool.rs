@@ -14,8 +14,8 @@ use super::connection::Connector;
 use super::error::DbError;
 use super::hosts::{Hosts, HostsGauge};
 use super::position::{POLL_MAX, POLL_MIN, Position, REPLICA_WAIT, WAIT_TIMEOUT};
-use crate::durations::Durations;
-use crate::shares::{self, Guard, Shares};
+use crate::histogram::Durations;
+use crate::project_quota::{self, Guard, ProjectQuota};
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
@@ -35,11 +35,11 @@ const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
-    /// The limit of one caller of one account. The account may have [`shares::beyond`] this number, for other callers.
+    /// The limit of one caller of one account. The account may have [`project_quota::beyond`] this number, for other callers.
     pub size: usize,
     /// The limit of all accounts together. Connections to replicas are counted apart, with the same limit.
     pub total: usize,
-    /// The tickets (see `Pools::ticket`) that one account may have beyond `size`, or [`shares::beyond`] it for callers
+    /// The tickets (see `Pools::ticket`) that one account may have beyond `size`, or [`project_quota::beyond`] it for callers
     /// that wait with few requests. Further requests fail with [`DbError::Overloaded`].
     pub queue: usize,
     /// The limit applies to the wait for a connection of the account, and again to the wait for a slot of `total`.
@@ -108,8 +108,8 @@ pub(super) struct Account {
     pool: managed::Pool<Connector>,
     requests: AtomicUsize,
     project: ProjectName,
-    leases: Shares,
-    queue: Shares,
+    leases: ProjectQuota,
+    queue: ProjectQuota,
 }
 
 impl std::fmt::Debug for Pools {
@@ -319,7 +319,7 @@ impl Pools {
             .queue_mode(managed::QueueMode::Lifo)
             .build()
             .map_err(|_| DbError::Unavailable("the pool can't be built".into()))?;
-        let share = |count: usize| Shares::with_callers(u64::MAX, count as u64);
+        let share = |count: usize| ProjectQuota::with_callers(u64::MAX, count as u64);
         let (leases, queue) = (share(self.settings.size), share(self.settings.queue));
         Ok(Account { pool, requests: AtomicUsize::new(0), project: project.clone(), leases, queue })
     }
@@ -388,7 +388,7 @@ pub(super) struct QueueTicket {
 }
 
 fn beyond(count: usize) -> usize {
-    usize::try_from(shares::beyond(count as u64)).unwrap_or(count)
+    usize::try_from(project_quota::beyond(count as u64)).unwrap_or(count)
 }
 
 impl std::fmt::Debug for QueueTicket {

@@ -2,9 +2,9 @@
 //! a list of GTIDs, one for each replication domain. A request with the `X-Selkie-Position` of a write in
 //! `X-Selkie-After` sees the write, on whichever host it runs.
 
-use super::ask;
 use super::connection::Connection;
 use super::error::DbError;
+use super::typed_rows;
 use mysql_async::prelude::Queryable as _;
 use shared::error::{ErrorCode, Problem};
 use std::fmt;
@@ -148,12 +148,12 @@ impl Connection {
 
     async fn write_set(&mut self) -> mysql_async::Result<Option<u64>> {
         let query = "SHOW GLOBAL STATUS LIKE 'wsrep_last_committed'";
-        let found: Option<(String, String)> = ask::first(self.conn.query_iter(query)).await?;
+        let found: Option<(String, String)> = typed_rows::first(self.conn.query_iter(query)).await?;
         Ok(found.and_then(|(_, text)| number(&text)))
     }
 
     async fn gtids(&mut self, query: &'static str) -> mysql_async::Result<Vec<Gtid>> {
-        let found: Option<Option<String>> = ask::first(self.conn.query_iter(query)).await?;
+        let found: Option<Option<String>> = typed_rows::first(self.conn.query_iter(query)).await?;
         let text = found.flatten().unwrap_or_default();
         Ok(text.split(',').filter_map(gtid).collect())
     }

@@ -17,14 +17,14 @@ use super::pool::Lease;
 use super::position::Position;
 use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::include::Included;
-use crate::query::sql::{self, DuplicateReport, Statement, Verdict};
+use crate::query::sql::{self, DuplicateReport, RuleCheckColumn, Statement};
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream};
 pub use many::{Counting, NextPage, Reading, RowLimit, SecondConnection, many};
 use mysql_async::prelude::{FromRow as _, Queryable as _};
 use mysql_async::{Column, Row, Value};
 pub(super) use params::{bind, values};
-pub use progress::{Progress, STEPS_MAX_COUNT, Step, StepKind};
+pub use progress::{STEPS_MAX_COUNT, StatementStats, Step, StepKind};
 use records::Records;
 use related::CellWriter;
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
@@ -77,7 +77,7 @@ pub async fn one(
     reading: ReadingOne,
     effect: SessionEffect,
     limit: Duration,
-    progress: &Progress,
+    progress: &StatementStats,
 ) -> Result<Found, DbError> {
     let started = Instant::now();
     let ReadingOne { statement, layout, includes, format } = reading;
@@ -88,7 +88,7 @@ pub async fn one(
             let limit = lease.limit(limit);
             within_since(started, limit, with_related(&mut lease, row, &layout, &includes, format, progress)).await
         }
-        Ok((Some(row), None)) => Ok(found(&row, &layout, format, progress)),
+        Ok((Some(row), None)) => Ok(encode_record(&row, &layout, format, progress)),
         Ok((Some(_), Some(_))) => Ok(Found::Several),
         Ok((None, _)) => Ok(Found::Nothing),
         Err(error) => Err(error),
@@ -104,7 +104,7 @@ async fn with_related(
     layout: &Layout,
     includes: &[Included],
     format: Format,
-    progress: &Progress,
+    progress: &StatementStats,
 ) -> Result<Found, DbError> {
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let rows = [row];
@@ -120,7 +120,7 @@ async fn with_related(
     Ok(Found::One(encoder.finish()))
 }
 
-pub(super) fn found(row: &Row, layout: &Layout, format: Format, progress: &Progress) -> Found {
+pub(super) fn encode_record(row: &Row, layout: &Layout, format: Format, progress: &StatementStats) -> Found {
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
     write_row(&mut encoder, &layout.keys, &decoders, row);
@@ -134,7 +134,7 @@ pub async fn has_row(
     statement: Statement,
     effect: SessionEffect,
     limit: Duration,
-    progress: &Progress,
+    progress: &StatementStats,
 ) -> Result<bool, DbError> {
     let started = Instant::now();
     lease.expect(effect);
@@ -152,11 +152,11 @@ pub async fn has_row(
 /// The second row costs no additional round trip, and tells whether there are several.
 async fn single(lease: &mut Lease, statement: Statement) -> Result<(Option<Row>, Option<Row>), DbError> {
     lease.begin();
-    let outcome = two(lease.connection()?, statement).await;
+    let outcome = first_two_rows(lease.connection()?, statement).await;
     ended(lease, outcome)
 }
 
-pub(super) async fn two(
+pub(super) async fn first_two_rows(
     connection: &mut Connection,
     statement: Statement,
 ) -> mysql_async::Result<(Option<Row>, Option<Row>)> {
@@ -177,7 +177,7 @@ pub async fn text(
     statement: Statement,
     effect: SessionEffect,
     limit: Duration,
-    progress: &Progress,
+    progress: &StatementStats,
 ) -> Result<String, DbError> {
     let started = Instant::now();
     lease.expect(effect);
@@ -221,19 +221,19 @@ impl Written {
 /// error names the row at fault ([`InRow`]) if MariaDB tells which one.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
-    let first_row = statement.first_row();
+    let batch_offset = statement.batch_offset();
     let records = if statement.returned().is_some() { vec![NULL.to_vec()] } else { Vec::new() };
-    let outcome = gather(connection, statement).await;
-    if verdict != Verdict::None && outcome.as_ref().map_or(true, |written| written.denied) {
+    let outcome = read_write_result(connection, statement).await;
+    if verdict != RuleCheckColumn::None && outcome.as_ref().map_or(true, |written| written.denied) {
         connection.session = SessionState::Dirty;
     }
     match (duplicates, outcome) {
         (DuplicateReport::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code, &error.state) => {
             Ok(Written { keys: vec![NULL.to_vec()], records, ..Written::default() })
         }
-        (_, Err(mysql_async::Error::Server(error))) if first_row.is_some() => {
+        (_, Err(mysql_async::Error::Server(error))) if batch_offset.is_some() => {
             let at = failed_row(connection).await?;
-            let row = at.and_then(|at| Some(first_row? + usize::try_from(at).ok()?.checked_sub(1)?));
+            let row = at.and_then(|at| Some(batch_offset? + usize::try_from(at).ok()?.checked_sub(1)?));
             Err(match row {
                 Some(row) => mysql_async::Error::Other(Box::new(InRow { error, row })),
                 None => error.into(),
@@ -267,7 +267,7 @@ const NULL: &[u8] = b"null";
 /// Marker columns before the key columns of a [`DuplicateReport::Marked`] statement.
 const MARKS: usize = 2;
 
-async fn gather(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
+async fn read_write_result(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
     let mut written = Written::default();
     let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
     let returned = statement.returned().cloned();
@@ -275,11 +275,11 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
     let mut result = connection.run(&text, bind(params)).await?;
     let columns = result.columns().unwrap_or_default();
     let width = columns.len();
-    let checked = usize::from(verdict == Verdict::Last);
+    let checked = usize::from(verdict == RuleCheckColumn::Last);
     let records = returned.map(|returned| Records::new(returned, &columns[..width.saturating_sub(checked)]));
     let keys_end = records.as_ref().map_or(width.saturating_sub(checked), Records::start);
     let decoders = decoders(None, &columns[..keys_end]);
-    if verdict == Verdict::First {
+    if verdict == RuleCheckColumn::First {
         while let Some(row) = result.next().await? {
             written.denied |= *value(&row, 0) != Value::Int(1);
         }
@@ -310,7 +310,7 @@ async fn gather(connection: &mut Connection, statement: Statement) -> mysql_asyn
                 return Err(mysql_async::Error::Other(AnswerTooLarge.into()));
             }
         }
-        written.denied |= verdict == Verdict::Last && *value(&row, width - 1) != Value::Int(1);
+        written.denied |= verdict == RuleCheckColumn::Last && *value(&row, width - 1) != Value::Int(1);
         written.affected += 1;
     }
     if !returns_rows {

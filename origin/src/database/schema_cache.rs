@@ -190,7 +190,7 @@ impl SchemaCache {
     }
 
     /// Dropping the guard expires the project's cached schema, unless the statement did not run.
-    pub fn change(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
+    pub fn change_guard(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
         SchemaChange { cache: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }
 
@@ -385,7 +385,7 @@ mod tests {
     use super::*;
     use crate::address::DatabaseAddress;
     use crate::config::Account;
-    use crate::database::hosts::{Hosts, Purpose};
+    use crate::database::hosts::{HostRole, Hosts};
     use crate::database::{AccountSource, Repaired};
     use futures_util::FutureExt as _;
 
@@ -402,7 +402,7 @@ mod tests {
             connect_timeout: Duration::from_millis(1),
             query_timeout: Duration::from_millis(1),
         };
-        let pools = Pools::new(settings, Hosts::new(&address, Purpose::Serving), source);
+        let pools = Pools::new(settings, Hosts::new(&address, HostRole::Serving), source);
         Arc::new(SchemaCache::new(Arc::new(pools)))
     }
 
@@ -412,9 +412,9 @@ mod tests {
         let [one, other] = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
         let versions = || (cache.version(&one), cache.version(&other));
         // A statement drops its guard when it has run, failed or been cancelled.
-        drop(cache.change(&one));
+        drop(cache.change_guard(&one));
         assert_eq!(versions(), (1, 0));
-        cache.change(&one).did_not_run();
+        cache.change_guard(&one).did_not_run();
         assert_eq!(versions(), (1, 0));
     }
 }

@@ -13,7 +13,9 @@ use super::pool::Lease;
 use super::run;
 use super::view_columns;
 use crate::query::catalog::relations::{ForeignKey, Relations};
-use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits};
+use crate::query::catalog::{
+    CaseSensitivity, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits,
+};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -335,7 +337,7 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
             Some(coverage) => Charset::Limited(Arc::clone(coverage)),
             None => Charset::Unicode,
         },
-        case: case(&collation),
+        case_sensitivity: case_sensitivity(&collation),
         type_text,
         nullable,
         default: default.filter(|text| text != "NULL").map(|text| unquoted(&text)),
@@ -374,8 +376,12 @@ fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16
     may_be_cut.then(|| BEGINNING_CHARS.min(u16::try_from(most).unwrap_or(BEGINNING_CHARS)))
 }
 
-fn case(collation: &str) -> Case {
-    if collation.ends_with("_bin") || collation.ends_with("_cs") { Case::Exact } else { Case::Folded }
+fn case_sensitivity(collation: &str) -> CaseSensitivity {
+    if collation.ends_with("_bin") || collation.ends_with("_cs") {
+        CaseSensitivity::Sensitive
+    } else {
+        CaseSensitivity::Insensitive
+    }
 }
 
 fn kind(data_type: &str) -> Kind {

@@ -6,11 +6,11 @@ use super::deadline::Limit;
 use super::error::DbError;
 use super::pool::Lease;
 use super::run::related::{CellWriter, Members, members, size};
-use super::run::{self, Progress, SessionEffect, Written, driver, within};
+use super::run::{self, SessionEffect, StatementStats, Written, driver, within};
 use crate::query::catalog::Layout;
 use crate::query::plan::Param;
 use crate::query::plan::include::Included;
-use crate::query::sql::{Statement, Verdict};
+use crate::query::sql::{RuleCheckColumn, Statement};
 use mysql_async::Row;
 use mysql_async::prelude::Queryable as _;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS, INCLUDE_BATCH_MAX_RECORDS};
@@ -23,7 +23,7 @@ const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Transaction<'a> {
     lease: &'a mut Lease,
-    progress: &'a Progress,
+    progress: &'a StatementStats,
     until: Instant,
     rows: u64,
     stage: Stage,
@@ -64,10 +64,10 @@ pub async fn write(
     statements: Vec<Statement>,
     effect: SessionEffect,
     limit: Duration,
-    progress: &Progress,
+    progress: &StatementStats,
 ) -> Result<Written, DbError> {
     let statement = match <[Statement; 1]>::try_from(statements) {
-        Ok([statement]) if statement.verdict() == Verdict::None => statement,
+        Ok([statement]) if statement.verdict() == RuleCheckColumn::None => statement,
         // `transact` is boxed: otherwise the future of every single statement would reserve space for it.
         Ok(checked) => return Box::pin(transact(lease, checked.into(), effect, limit, progress)).await,
         Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
@@ -88,7 +88,7 @@ pub async fn transact(
     statements: Vec<Statement>,
     effect: SessionEffect,
     limit: Duration,
-    progress: &Progress,
+    progress: &StatementStats,
 ) -> Result<Written, DbError> {
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
     let outcome = transaction.execute_all(statements, effect).await;
@@ -103,7 +103,7 @@ async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, D
 
 impl<'a> Transaction<'a> {
     /// `limit` is the time limit from BEGIN to COMMIT.
-    pub async fn begin(lease: &'a mut Lease, limit: Duration, progress: &'a Progress) -> Result<Self, DbError> {
+    pub async fn begin(lease: &'a mut Lease, limit: Duration, progress: &'a StatementStats) -> Result<Self, DbError> {
         lease.begin();
         let mut transaction = Self { lease, progress, until: Instant::now() + limit, rows: 0, stage: Stage::Open };
         let started = Instant::now();
@@ -215,7 +215,7 @@ impl<'a> Transaction<'a> {
         self.lease.expect(SessionEffect::Anything);
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
-        let rows = within(left, driver(run::two(connection, statement))).await;
+        let rows = within(left, driver(run::first_two_rows(connection, statement))).await;
         self.heed(started, rows).map(|(first, _)| first)
     }
 

@@ -7,7 +7,7 @@ use super::deadline::Limit;
 use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
-use super::run::{self, CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, Progress, within};
+use super::run::{self, CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, StatementStats, within};
 use super::schema_cache::SchemaChange;
 use crate::query::sql::Statement;
 use crate::query::sql::session::{Effects, Results, Session, combines_rows};
@@ -41,7 +41,7 @@ pub struct UserSql {
 }
 
 /// `limit` includes the time that the client takes to receive the response.
-pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<Progress>) -> Chunks {
+pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<StatementStats>) -> Chunks {
     let UserSql { statement, schema, effects, change, format } = call;
     let unbound = statement.params().is_empty();
     let enveloped = format == Format::Envelope;
@@ -221,7 +221,7 @@ fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8>
 
 /// Runs a statement that can't be prepared, such as EXECUTE. The text is a single statement: MariaDB parses a text
 /// before it refuses to prepare the statement.
-async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Result<Vec<u8>, DbError> {
+async fn unprepared(lease: &mut Lease, text: &str, progress: &StatementStats) -> Result<Vec<u8>, DbError> {
     let conn = &mut lease.connection()?.conn;
     let mut result = run::driver(conn.query_iter(text)).await?;
     let tail = several(&mut result, progress).await?;
@@ -229,7 +229,10 @@ async fn unprepared(lease: &mut Lease, text: &str, progress: &Progress) -> Resul
     Ok(tail)
 }
 
-async fn several<P: Protocol>(result: &mut QueryResult<'_, '_, P>, progress: &Progress) -> Result<Vec<u8>, DbError> {
+async fn several<P: Protocol>(
+    result: &mut QueryResult<'_, '_, P>,
+    progress: &StatementStats,
+) -> Result<Vec<u8>, DbError> {
     let mut encoder = Encoder::begin(Shape::Sets, CHUNK_BYTES);
     let outcome = loop {
         let columns = result.columns().unwrap_or_default();

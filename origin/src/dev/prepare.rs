@@ -9,7 +9,7 @@ use crate::database::admin::{AdminError, Created, Drops, KeyRow};
 use crate::system::issuers::for_edge;
 use crate::system::keys::is_live;
 use crate::system::projects::{DEFAULT_PROJECT, Presence};
-use crate::system::{System, SystemError};
+use crate::system::{System, SystemSchemaError};
 
 const DATABASE: &str = "demo";
 
@@ -24,7 +24,7 @@ pub(super) struct Prepared {
     pub(super) jwks: String,
 }
 
-pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result<Prepared, SystemError> {
+pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result<Prepared, SystemSchemaError> {
     let corrupt = |what| move |_| AdminError::Corrupt(what);
     let project = ProjectName::parse(DEFAULT_PROJECT).map_err(corrupt("project name"))?;
     let database = DatabaseName::parse(DATABASE).map_err(corrupt("database name"))?;
@@ -47,7 +47,7 @@ pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result
 
 /// `None` if the edge can't use one of the issuers, or can't have them together. Without the variable, the edge
 /// forwards users' tokens unverified; with the variable, the edge refuses the tokens of issuers that are not listed.
-pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemError> {
+pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemSchemaError> {
     let rows = system.admin.issuers(None).await?;
     Ok(match for_edge(&rows).await {
         Ok((listed, left_out)) => {
@@ -64,7 +64,7 @@ pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemErr
 }
 
 /// A database of this name that nobody owns is recorded unchanged, and keys may drop its tables but not the database.
-async fn demo(system: &System, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemError> {
+async fn demo(system: &System, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemSchemaError> {
     let owned = system.projects.databases(Some(project)).await?;
     if owned.iter().any(|owned| owned.name == *name && owned.presence == Presence::Present) {
         return Ok(());
@@ -85,7 +85,7 @@ struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    async fn reuse_or_issue(&self, remembered: Option<&str>, access: Access) -> Result<String, SystemError> {
+    async fn reuse_or_issue(&self, remembered: Option<&str>, access: Access) -> Result<String, SystemSchemaError> {
         match remembered {
             Some(token) if self.works(token, access) => Ok(token.to_owned()),
             _ => {

@@ -3,7 +3,7 @@
 
 use super::Finding;
 use crate::config::Config;
-use crate::database::hosts::{HostFacts, Hosts, Purpose};
+use crate::database::hosts::{HostFacts, HostRole, Hosts};
 use crate::system::System;
 
 const CHECK: &str = "hosts";
@@ -18,7 +18,7 @@ pub(super) async fn check(system: &System, config: &Config) -> Vec<Finding> {
         findings.extend(facts.into_iter().map(|(host, facts)| finding(&host, facts, "database_url")));
     }
     if let Some(address) = &config.replica_url {
-        let replicas = Hosts::new(address, Purpose::Reading).facts().await;
+        let replicas = Hosts::new(address, HostRole::Reading).facts().await;
         findings.extend(replicas.into_iter().map(|(host, facts)| finding(&host, facts, "replica_url")));
     }
     findings

@@ -3,15 +3,15 @@
 mod ids;
 
 use super::records::{self, Failure, Tables, Writer};
-use super::request_log::RequestRecord;
+use super::request_context::RequestContext;
 use super::respond;
-use crate::app::App;
 use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, ReadFrom};
 use crate::query::catalog::Table;
 use crate::query::plan::{self, InsertAnswer, Plan};
 use crate::query::sql;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::response::Response;
 use ids::Ids;
@@ -25,10 +25,10 @@ use std::sync::Arc;
 /// Retries the whole batch once after a stale schema, after a rollback by a deadlock, or if the host refused a
 /// statement because the host has left its cluster or is read-only.
 pub(super) async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     batch: &Batch,
-    record: &RequestRecord,
+    record: &RequestContext,
 ) -> Result<Response, Problem> {
     let mut attempt = Attempt { app, caller, batch, tables: Vec::new(), record };
     attempt.load().await?;
@@ -75,7 +75,7 @@ impl Fault {
                     Some(tables) => tables.show_own_fault(problem, operation),
                     None => problem,
                 };
-                records::search::name(problem, operation).in_operation(at)
+                records::search_errors::name(problem, operation).in_operation(at)
             }
             None => problem,
         }
@@ -97,11 +97,11 @@ enum Cut {
 }
 
 struct Attempt<'a> {
-    app: &'a Arc<App>,
+    app: &'a Arc<ServiceState>,
     caller: &'a Caller,
     batch: &'a Batch,
     tables: Vec<Tables>,
-    record: &'a RequestRecord,
+    record: &'a RequestContext,
 }
 
 impl Attempt<'_> {

@@ -1,8 +1,8 @@
 //! Reads request bodies: JSON (or an insert's CSV or NDJSON) as a whole and within memory limits, uploads in
 //! chunks. A body must arrive at a minimum rate. The body of a refused request is discarded.
 
-use crate::app::{App, Bounds};
-use crate::shares::{Guard, Shares};
+use crate::project_quota::{Guard, ProjectQuota};
+use crate::service_state::{Bounds, ServiceState};
 use axum::body::{Body, HttpBody};
 use axum::http::HeaderMap;
 use bytes::{Bytes, BytesMut};
@@ -23,7 +23,7 @@ const FREE_BYTES: usize = 64 * 1024;
 
 pub(super) struct ReceivedBody {
     pub(super) body: Incoming,
-    pub(super) app: Arc<App>,
+    pub(super) app: Arc<ServiceState>,
 }
 
 impl HttpBody for ReceivedBody {
@@ -68,7 +68,7 @@ impl CountedBody {
         self.bytes.clone()
     }
 
-    fn grow(&mut self, length: usize, shares: &Shares, project: &ProjectName) -> Result<(), Problem> {
+    fn grow(&mut self, length: usize, shares: &ProjectQuota, project: &ProjectName) -> Result<(), Problem> {
         let more = length.saturating_sub(FREE_BYTES) - self.counted;
         if more == 0 {
             return Ok(());
@@ -87,7 +87,7 @@ pub(super) async fn read(
     body: &mut Body,
     headers: &HeaderMap,
     bounds: Bounds,
-    shares: &Shares,
+    shares: &ProjectQuota,
     project: &ProjectName,
 ) -> Result<CountedBody, Problem> {
     let announced = headers.get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
@@ -224,7 +224,7 @@ pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{BODIES_MAX_BYTES, body_memory};
+    use crate::service_state::{BODIES_MAX_BYTES, body_memory};
 
     #[test]
     fn a_project_holds_half_of_the_bytes_of_large_bodies_and_small_ones_always() {

@@ -1,11 +1,11 @@
 //! `GET /api/v1/openapi.json`, `types.ts`, `types.py` and `types.rs`: describes all operations that the caller may use.
 
 use super::listing;
-use super::request_log::RequestRecord;
+use super::request_context::RequestContext;
 use super::respond;
-use crate::app::App;
 use crate::database::schema_cache::SchemaAge;
 use crate::query::interface::{Interface, openapi, python, rust, typescript};
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::response::Response;
 use bytes::Bytes;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 /// The number of concurrent descriptions is limited, because each is held in memory.
 pub(super) async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     form: ApiForm,
     database: Option<DatabaseName>,
-    record: &RequestRecord,
+    record: &RequestContext,
 ) -> Result<Response, Problem> {
     let slot = app.descriptions.take(caller.project(), 1);
     let Ok(slot) = tokio::time::timeout(app.pools.wait_timeout(), slot).await else {
@@ -54,7 +54,7 @@ pub(super) async fn run(
 
 struct Kept {
     text: Vec<u8>,
-    _slot: crate::shares::Guard,
+    _slot: crate::project_quota::Guard,
 }
 
 impl AsRef<[u8]> for Kept {

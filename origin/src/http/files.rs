@@ -8,12 +8,12 @@ mod query;
 
 use super::etag::ETag;
 use super::header;
-use super::request_log::RequestRecord;
+use super::request_context::RequestContext;
 use super::respond::Failed;
 use super::{body, stream};
-use crate::app::App;
 use crate::database::media::{MediaRow, StoredObject};
 use crate::media::store::{ObjectBytes, StoreError};
+use crate::service_state::ServiceState;
 use access::{Access, Credentials};
 use answer::Served;
 use async_stream::try_stream;
@@ -37,8 +37,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub(super) async fn answer(
-    State(app): State<Arc<App>>,
-    Extension(record): Extension<Arc<RequestRecord>>,
+    State(app): State<Arc<ServiceState>>,
+    Extension(record): Extension<Arc<RequestContext>>,
     request: Request,
 ) -> Result<Response, Failed> {
     record.log().route("/media/{project}/{path}");
@@ -50,7 +50,7 @@ pub(super) async fn answer(
     outcome.map_err(Failed::from)
 }
 
-async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Response, Problem> {
+async fn find(app: &ServiceState, parts: &Parts, record: &RequestContext) -> Result<Response, Problem> {
     let path = route::file(parts.method.as_str(), parts.uri.path())?;
     let call = Call { query: Query::parse(parts.uri.query()), path, parts };
     for _ in 0..LOOKUPS_MAX_COUNT {
@@ -58,7 +58,7 @@ async fn find(app: &App, parts: &Parts, record: &RequestRecord) -> Result<Respon
             return Ok(response);
         }
         // The file may have been replaced or deleted, so the next attempt reads the row again.
-        app.library.doubt(&call.path);
+        app.library.forget_cached(&call.path);
     }
     // Not a 404, which caches and clients take for a deletion: the directory or bucket may just be unavailable.
     tracing::error!("the store lacks an object that a row names");
@@ -75,7 +75,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    async fn attempt(&self, app: &App, record: &RequestRecord) -> Result<Option<Response>, Problem> {
+    async fn attempt(&self, app: &ServiceState, record: &RequestContext) -> Result<Option<Response>, Problem> {
         let found = app.library.find(&self.path).await?;
         let (file, access) = self.admit(app, found, record).await?;
         let object = file.rendition(self.query.rendition).ok_or_else(FilePath::not_found)?;
@@ -113,9 +113,9 @@ impl Call<'_> {
 
     async fn admit(
         &self,
-        app: &App,
+        app: &ServiceState,
         file: Option<Arc<MediaRow>>,
-        record: &RequestRecord,
+        record: &RequestContext,
     ) -> Result<(Arc<MediaRow>, Access), Problem> {
         if let Some(file) = &file
             && !file.private
@@ -148,7 +148,7 @@ impl Call<'_> {
     }
 }
 
-fn not_satisfiable(size: u64, record: &RequestRecord) -> Response {
+fn not_satisfiable(size: u64, record: &RequestContext) -> Response {
     let mut response = record.refuse(&range::beyond(size));
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
         response.headers_mut().insert(CONTENT_RANGE, range);
@@ -157,10 +157,10 @@ fn not_satisfiable(size: u64, record: &RequestRecord) -> Response {
 }
 
 async fn open(
-    app: &App,
+    app: &ServiceState,
     object: &StoredObject,
     part: Range<u64>,
-    record: &RequestRecord,
+    record: &RequestContext,
 ) -> Result<Option<Body>, Problem> {
     let length = part.end - part.start;
     if length == 0 {

@@ -1,8 +1,8 @@
 //! Liveness, readiness and metrics.
 
-use super::request_log::RequestRecord;
+use super::request_context::RequestContext;
 use super::respond::{self, Failed};
-use crate::app::App;
+use crate::service_state::ServiceState;
 use axum::Extension;
 use axum::extract::State;
 use axum::http::Uri;
@@ -16,7 +16,7 @@ pub(super) const HEALTHZ: &str = "/healthz";
 pub(super) const READYZ: &str = "/readyz";
 pub(super) const METRICS: &str = "/metrics";
 
-pub(super) async fn alive(Extension(record): Extension<Arc<RequestRecord>>) -> Response {
+pub(super) async fn alive(Extension(record): Extension<Arc<RequestContext>>) -> Response {
     record.log().route(HEALTHZ);
     respond::payload(br#"{"status":"ok"}"#)
 }
@@ -32,8 +32,8 @@ struct Ready {
 }
 
 pub(super) async fn ready(
-    State(app): State<Arc<App>>,
-    Extension(record): Extension<Arc<RequestRecord>>,
+    State(app): State<Arc<ServiceState>>,
+    Extension(record): Extension<Arc<RequestContext>>,
 ) -> Result<Response, Failed> {
     record.log().route(READYZ);
     let (database, storage) = tokio::join!(app.is_ready(), app.stored.answers());
@@ -57,12 +57,15 @@ pub(super) async fn ready(
     Ok(respond::payload(&json))
 }
 
-pub(super) async fn metrics(State(app): State<Arc<App>>, Extension(record): Extension<Arc<RequestRecord>>) -> Response {
+pub(super) async fn metrics(
+    State(app): State<Arc<ServiceState>>,
+    Extension(record): Extension<Arc<RequestContext>>,
+) -> Response {
     record.log().route(METRICS);
     respond::text(app.metrics.text(&app.readings().await))
 }
 
-pub(super) async fn only_read(Extension(record): Extension<Arc<RequestRecord>>, uri: Uri) -> Failed {
+pub(super) async fn only_read(Extension(record): Extension<Arc<RequestContext>>, uri: Uri) -> Failed {
     let here = [HEALTHZ, READYZ, METRICS].into_iter().find(|path| *path == uri.path());
     record.log().route(here.unwrap_or("none"));
     let message = "Only GET and HEAD are allowed here.";

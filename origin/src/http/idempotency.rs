@@ -3,14 +3,14 @@
 
 use super::records::{self, Failure};
 use super::respond;
-use crate::app::App;
 use crate::database::error::DbError;
 use crate::database::idempotency::{self, Claim, Receipt};
 use crate::database::pool::Lease;
-use crate::database::run::{Progress, SessionEffect};
+use crate::database::run::{SessionEffect, StatementStats};
 use crate::database::transaction::Transaction;
 use crate::query::plan::InsertAnswer;
 use crate::query::sql::Statement;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
@@ -28,7 +28,7 @@ const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 pub(super) struct IdempotentInsert<'a> {
-    pub(super) app: &'a App,
+    pub(super) app: &'a ServiceState,
     pub(super) caller: &'a Caller,
     pub(super) database: &'a DatabaseName,
     /// For a caller with a role, the key is hashed with the caller's identity, so that equal keys of different callers
@@ -38,7 +38,7 @@ pub(super) struct IdempotentInsert<'a> {
     pub(super) answer: InsertAnswer,
     pub(super) operation: &'a RecordOperation,
     pub(super) effect: SessionEffect,
-    pub(super) progress: &'a Progress,
+    pub(super) progress: &'a StatementStats,
 }
 
 impl<'a> IdempotentInsert<'a> {

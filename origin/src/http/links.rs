@@ -1,12 +1,12 @@
 //! Determines the base URL of links in a response: from the configuration, or else from the request's headers.
 
-use crate::app::App;
 use crate::config::BaseUrl;
 use crate::media::url::Links;
+use crate::service_state::ServiceState;
 use axum::http::header::HOST;
 use axum::http::request::Parts;
 
-pub(super) fn links(app: &App, request: &Parts) -> Links {
+pub(super) fn links(app: &ServiceState, request: &Parts) -> Links {
     let configured = app.public_url.clone();
     Links::new(configured.or_else(|| base_of(request)))
 }

@@ -1,13 +1,13 @@
 //! `GET /api/v1/crud` and `/api/v1/crud/{db}`: lists the databases, tables and views that the caller may use.
 
-use super::records::{self, Extent, Failure};
-use super::request_log::RequestRecord;
+use super::records::{self, BodyWanted, Failure};
+use super::request_context::RequestContext;
 use super::respond;
-use crate::app::App;
 use crate::database::error::no_database;
 use crate::database::{DbError, Lease, ReadFrom, listing};
 use crate::query::plan::access::Rights;
 use crate::query::role::TableRule;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::response::Response;
 use serde::Serialize;
@@ -21,11 +21,11 @@ use std::time::Duration;
 
 /// Retries once if the connection to MariaDB was lost.
 pub(super) async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     listing: Listing,
-    extent: Extent,
-    record: &RequestRecord,
+    extent: BodyWanted,
+    record: &RequestContext,
 ) -> Result<Response, Problem> {
     let list = Lister { app, caller, record };
     let outcome = match list.once(&listing, extent).await {
@@ -36,10 +36,10 @@ pub(super) async fn run(
 }
 
 pub(super) async fn databases(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     only: Option<DatabaseName>,
-    record: &RequestRecord,
+    record: &RequestContext,
 ) -> Result<BTreeSet<DatabaseName>, Problem> {
     let list = Lister { app, caller, record };
     let found = match only {
@@ -50,9 +50,9 @@ pub(super) async fn databases(
 }
 
 struct Lister<'a> {
-    app: &'a Arc<App>,
+    app: &'a Arc<ServiceState>,
     caller: &'a Caller,
-    record: &'a RequestRecord,
+    record: &'a RequestContext,
 }
 
 #[derive(Serialize)]
@@ -65,7 +65,7 @@ struct Named<'a> {
 type Allowed<'a> = Option<Option<&'a TableRule>>;
 
 impl Lister<'_> {
-    async fn once(&self, listing: &Listing, extent: Extent) -> Result<Response, Failure> {
+    async fn once(&self, listing: &Listing, extent: BodyWanted) -> Result<Response, Failure> {
         match listing {
             Listing::Databases => self.databases().await,
             Listing::Tables(database) => self.tables(database, extent).await,
@@ -93,7 +93,7 @@ impl Lister<'_> {
         Ok(respond::payload(&json))
     }
 
-    async fn tables(&self, database: &DatabaseName, extent: Extent) -> Result<Response, Failure> {
+    async fn tables(&self, database: &DatabaseName, extent: BodyWanted) -> Result<Response, Failure> {
         self.check(database).await?;
         let (rights, grant) = (self.caller.rights().clone(), self.caller.grant().clone());
         let owner = database.clone();
@@ -105,8 +105,8 @@ impl Lister<'_> {
         progress.begin("SHOW TABLES", None);
         let chunks = listing::tables(self.lease().await?, database.clone(), methods, self.timeout(), progress);
         match extent {
-            Extent::Head => Ok(respond::chunks_head(chunks, Format::Envelope.content_type()).await?),
-            Extent::Whole => respond::chunks(chunks, Format::Envelope, || self.record.stream(self.caller)).await,
+            BodyWanted::Head => Ok(respond::chunks_head(chunks, Format::Envelope.content_type()).await?),
+            BodyWanted::Whole => respond::chunks(chunks, Format::Envelope, || self.record.stream(self.caller)).await,
         }
     }
 

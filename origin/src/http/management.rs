@@ -2,13 +2,13 @@
 //! manages its own project. Each change is logged with the id of the caller.
 
 use super::media::payload::text;
-use super::request_log::RequestRecord;
+use super::request_context::RequestContext;
 use super::respond;
 use crate::activity::{Figure, PERIOD_SECONDS};
-use crate::app::App;
 use crate::clock::{now, utc};
 use crate::database::admin::{KeyGrant, KeyRow, ListedRole};
 use crate::database::pool::PoolGauge;
+use crate::service_state::ServiceState;
 use crate::system::keys::{Caller, IssuedKey, KeyError, state};
 use crate::system::roles::RoleError;
 use axum::response::Response;
@@ -24,11 +24,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
 pub(super) async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     call: Management,
     body: &[u8],
-    record: &RequestRecord,
+    record: &RequestContext,
 ) -> Result<Response, Problem> {
     let project = caller.project();
     let answer = match call {
@@ -36,7 +36,7 @@ pub(super) async fn run(
         Management::ListRequests => text(&app.activity.requests(project.as_str()))?.into(),
         call => {
             // These calls share the few connections of the administrator account with the look-up of keys.
-            let slot = tokio::time::timeout(app.pools.wait_timeout(), app.managers.take(project, 1));
+            let slot = tokio::time::timeout(app.pools.wait_timeout(), app.management_slots.take(project, 1));
             let Ok(_slot) = slot.await else {
                 return Err(Problem::new(ErrorCode::Overloaded, "Too many requests manage keys and roles already."));
             };
@@ -73,9 +73,9 @@ impl Answer {
 }
 
 struct Manager<'a> {
-    app: &'a Arc<App>,
+    app: &'a Arc<ServiceState>,
     caller: &'a Caller,
-    record: &'a RequestRecord,
+    record: &'a RequestContext,
 }
 
 /// Exactly one of `access` and `role` must be given; `claims` only with `role`.
@@ -379,7 +379,7 @@ struct Connections {
 }
 
 impl Status {
-    fn of(app: &App, project: &ProjectName) -> Self {
+    fn of(app: &ServiceState, project: &ProjectName) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let PoolGauge { open, in_use, waiting, .. } = app.pools.gauge_of(project);
         Self {

@@ -12,8 +12,8 @@ mod server;
 mod tools;
 
 use super::body::CountedBody;
-use super::request_log::RequestRecord;
-use crate::app::App;
+use super::request_context::RequestContext;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use api::Agent;
 use axum::body::Body;
@@ -36,11 +36,11 @@ const PARSE_ERROR: i32 = -32_700;
 const INVALID_REQUEST: i32 = -32_600;
 
 pub(super) async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     parts: &Parts,
     body: &CountedBody,
-    record: &Arc<RequestRecord>,
+    record: &Arc<RequestContext>,
 ) -> Result<Response, Problem> {
     let agent = Agent::new(app, caller, &parts.headers, record);
     // Cancels the API requests when the client disconnects.

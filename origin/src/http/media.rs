@@ -6,13 +6,13 @@ pub(super) mod receive;
 
 use super::links::links;
 use super::respond;
-use crate::app::App;
 use crate::clock::now;
 use crate::database::media::{FileScope, MediaRow, ReadableFiles};
-use crate::database::run::Progress;
+use crate::database::run::StatementStats;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::url::{Links, signed};
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::body::Body;
 use axum::http::HeaderMap;
@@ -29,12 +29,12 @@ use shared::upload::{Existing, Shape};
 use std::sync::Arc;
 
 pub(super) async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     call: MediaCall,
     parts: &Parts,
     content: &mut Body,
-    progress: &Progress,
+    progress: &StatementStats,
 ) -> Result<Response, Problem> {
     let links = links(app, parts);
     match call {
@@ -47,12 +47,12 @@ pub(super) async fn run(
 }
 
 async fn upload(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     links: &Links,
     parts: &Parts,
     content: &mut Body,
-    progress: &Progress,
+    progress: &StatementStats,
 ) -> Result<Response, Problem> {
     let rights = caller.upload_rights()?;
     let slot = app.uploads.try_take_as(caller.project(), caller.key_id(), 1);
@@ -105,7 +105,7 @@ async fn upload(
     Ok(response)
 }
 
-async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Result<Response, Problem> {
+async fn list(app: &ServiceState, caller: &Caller, links: &Links, list: &MediaList) -> Result<Response, Problem> {
     let readable = caller.check_media_read()?;
     let asked = list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS).min(MEDIA_LIST_MAX_ITEMS);
     let most = caller.max_rows(app.bounds.read_max_rows).map_or(asked, |most| most.min(asked));
@@ -126,13 +126,19 @@ async fn list(app: &App, caller: &Caller, links: &Links, list: &MediaList) -> Re
     Ok(respond::list(respond::json(body)))
 }
 
-async fn describe(app: &App, caller: &Caller, links: &Links, id: MediaId) -> Result<Response, Problem> {
+async fn describe(app: &ServiceState, caller: &Caller, links: &Links, id: MediaId) -> Result<Response, Problem> {
     let row = find(app, caller, id).await?;
     let payload = payload::text(&Whole::of(&row, links))?;
     Ok(respond::payload(&payload))
 }
 
-async fn sign(app: &App, caller: &Caller, links: &Links, id: MediaId, valid: SignedFor) -> Result<Response, Problem> {
+async fn sign(
+    app: &ServiceState,
+    caller: &Caller,
+    links: &Links,
+    id: MediaId,
+    valid: SignedFor,
+) -> Result<Response, Problem> {
     let row = find(app, caller, id).await?;
     let signature = app.signer.sign((row.id, &row.path()), now(), valid);
     let payload = payload::text(&Signed {
@@ -143,7 +149,7 @@ async fn sign(app: &App, caller: &Caller, links: &Links, id: MediaId, valid: Sig
     Ok(respond::payload(&payload))
 }
 
-async fn delete(app: &App, caller: &Caller, id: MediaId, headers: &HeaderMap) -> Result<Response, Problem> {
+async fn delete(app: &ServiceState, caller: &Caller, id: MediaId, headers: &HeaderMap) -> Result<Response, Problem> {
     let scope = caller.changeable_files();
     if scope == FileScope::None {
         return Err(role_forbids("delete files"));
@@ -164,11 +170,16 @@ async fn delete(app: &App, caller: &Caller, id: MediaId, headers: &HeaderMap) ->
     Ok(response)
 }
 
-async fn find(app: &App, caller: &Caller, id: MediaId) -> Result<MediaRow, Problem> {
+async fn find(app: &ServiceState, caller: &Caller, id: MediaId) -> Result<MediaRow, Problem> {
     find_readable(app, caller, id, &caller.check_media_read()?).await
 }
 
-async fn find_readable(app: &App, caller: &Caller, id: MediaId, readable: &ReadableFiles) -> Result<MediaRow, Problem> {
+async fn find_readable(
+    app: &ServiceState,
+    caller: &Caller,
+    id: MediaId,
+    readable: &ReadableFiles,
+) -> Result<MediaRow, Problem> {
     let found = app.library.get(caller.project(), id).await?;
     found.filter(|row| readable.has(row)).ok_or_else(|| id.unknown())
 }

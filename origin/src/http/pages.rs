@@ -2,9 +2,9 @@
 //! `tools/pages.mjs` makes their files, which a release build embeds.
 
 use super::etag::ETag;
-use super::request_log::RequestRecord;
+use super::request_context::RequestContext;
 use super::respond::Failed;
-use crate::app::App;
+use crate::service_state::ServiceState;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
@@ -46,12 +46,12 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
     (header::VARY, "Accept-Encoding"),
 ];
 
-pub(super) fn console() -> Router<Arc<App>> {
+pub(super) fn console() -> Router<Arc<ServiceState>> {
     Router::new().route("/console", get(answer)).route("/console/", get(answer)).route("/console/{*path}", get(answer))
 }
 
 pub(super) async fn answer(
-    Extension(record): Extension<Arc<RequestRecord>>,
+    Extension(record): Extension<Arc<RequestContext>>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Failed> {

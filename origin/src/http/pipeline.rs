@@ -4,11 +4,11 @@
 //! `respond`.
 
 use super::body::{self, CountedBody};
-use super::records::Extent;
-use super::request_log::RequestRecord;
+use super::records::BodyWanted;
+use super::request_context::RequestContext;
 use super::respond::{self, Failed};
 use super::{batch, compression, description, listing, management, mcp, media, records, sql, tus};
-use crate::app::App;
+use crate::service_state::ServiceState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -23,8 +23,8 @@ use shared::request::RequestHead;
 use std::sync::Arc;
 
 pub(super) async fn answer(
-    State(app): State<Arc<App>>,
-    Extension(record): Extension<Arc<RequestRecord>>,
+    State(app): State<Arc<ServiceState>>,
+    Extension(record): Extension<Arc<RequestContext>>,
     request: Request,
 ) -> Result<Response, Failed> {
     let (parts, mut content) = request.into_parts();
@@ -37,10 +37,10 @@ pub(super) async fn answer(
 }
 
 async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     parts: &Parts,
     content: &mut Body,
-    record: &Arc<RequestRecord>,
+    record: &Arc<RequestContext>,
 ) -> Result<Response, Problem> {
     let head = head(parts);
     let admitted = admission::admit(&head, async |action| {
@@ -49,7 +49,7 @@ async fn run(
             Some(Action::CreateKey) => Box::pin(app.keys.authenticate_creator(head.authorization)).await?,
             _ => app.keys.authenticate(head.authorization).await?,
         };
-        record.set_caller(&caller)?;
+        record.admit_caller(&caller)?;
         Ok(caller)
     });
     let (caller, pending) = admitted.await?;
@@ -62,7 +62,7 @@ async fn run(
         BodyUse::None | BodyUse::Upload | BodyUse::Bytes => CountedBody::default(),
     };
     let operation = pending.finish(body.bytes())?;
-    let extent = if parts.method == Method::HEAD { Extent::Head } else { Extent::Whole };
+    let extent = if parts.method == Method::HEAD { BodyWanted::Head } else { BodyWanted::Whole };
     let response = match operation {
         // Boxed: otherwise the future of every record operation would be as large as the largest of these.
         Operation::Sql(call) => Box::pin(sql::run(app, &caller, call, record)).await,

@@ -2,20 +2,20 @@
 
 mod describe;
 mod read;
-pub(super) mod search;
+pub(super) mod search_errors;
 mod tables;
 mod write;
 
 use super::idempotency::IdempotentInsert;
-use super::request_log::RequestRecord;
+use super::request_context::RequestContext;
 use super::respond;
-use crate::app::App;
 use crate::database::run::{Reading, ReadingOne};
 use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, Lease, ReadFrom, run, transaction};
 use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey, TransactionSteps};
 use crate::query::sql::{self, Statement};
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::response::Response;
 use shared::error::Problem;
@@ -30,7 +30,7 @@ pub(super) use tables::Tables;
 pub(super) use write::{Writer, inserted};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum BodyWanted {
     Whole,
     Head,
 }
@@ -38,11 +38,11 @@ pub(super) enum Extent {
 /// A read that may have failed on a replica is first retried on the primary. After that, retries once after a stale
 /// schema, a deadlock or a read's lost connection, or if the host has left its cluster or is read-only.
 pub(super) async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     operation: &RecordOperation,
-    extent: Extent,
-    record: &RequestRecord,
+    extent: BodyWanted,
+    record: &RequestContext,
 ) -> Result<Response, Problem> {
     let from = if operation.is_read() { ReadFrom::Replica } else { ReadFrom::Primary };
     let mut attempt = Attempt { app, caller, operation, extent, record, from };
@@ -69,7 +69,7 @@ pub(super) async fn run(
         outcome => outcome,
     }
     .map_err(Failure::into_problem)
-    .map_err(|problem| search::name(tables.show_own_fault(problem, operation), operation))
+    .map_err(|problem| search_errors::name(tables.show_own_fault(problem, operation), operation))
     .map_err(|problem| write::mention_stored(problem, operation, tables.root().traits()))
 }
 
@@ -100,11 +100,11 @@ impl Failure {
 }
 
 struct Attempt<'a> {
-    app: &'a Arc<App>,
+    app: &'a Arc<ServiceState>,
     caller: &'a Caller,
     operation: &'a RecordOperation,
-    extent: Extent,
-    record: &'a RequestRecord,
+    extent: BodyWanted,
+    record: &'a RequestContext,
     from: ReadFrom,
 }
 
@@ -258,7 +258,7 @@ enum Work {
     Change(Vec<Statement>, Box<TransactionSteps>),
 }
 
-pub(super) fn limits(app: &App, caller: &Caller) -> PlanLimits {
+pub(super) fn limits(app: &ServiceState, caller: &Caller) -> PlanLimits {
     let bounds = &app.bounds;
     PlanLimits { batch_max_rows: bounds.batch_max_rows, read_max_rows: caller.max_rows(bounds.read_max_rows) }
 }

@@ -1,11 +1,11 @@
 //! The origin's routes. Paths below `/api/` are parsed by `shared::operation`, as at the edge, since axum's router
 //! can't tell `a,b` from `a%2Cb` in an id, or `POST …/query` from a record whose key is "query".
 
-use super::request_log::RequestRecord;
+use super::request_context::RequestContext;
 use super::respond::Failed;
 use super::{files, health, pages, pipeline};
-use crate::app::App;
 use crate::config::ConsoleConfig;
+use crate::service_state::ServiceState;
 use axum::http::{HeaderMap, Method, Uri, header};
 use axum::response::Response;
 use axum::routing::{any, get};
@@ -13,7 +13,7 @@ use axum::{Extension, Router};
 use shared::operation::route::{self, MCP};
 use std::sync::Arc;
 
-pub(super) fn router(app: Arc<App>) -> Router {
+pub(super) fn router(app: Arc<ServiceState>) -> Router {
     let console = match app.console {
         ConsoleConfig::Served => pages::console(),
         ConsoleConfig::Off => Router::new(),
@@ -36,7 +36,7 @@ pub(super) fn router(app: Arc<App>) -> Router {
 }
 
 async fn home_or_nothing(
-    record: Extension<Arc<RequestRecord>>,
+    record: Extension<Arc<RequestContext>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,

@@ -2,8 +2,8 @@
 
 use super::unparsed::{Exchange, ExchangeBody, ExchangeStream, Refused};
 use super::{HttpService, Transport};
-use crate::app::App;
 use crate::config::Config;
+use crate::service_state::ServiceState;
 use crate::tls::{self, Handshake, Tls};
 use axum::response::Response;
 use futures_util::FutureExt as _;
@@ -37,7 +37,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 pub async fn serve(
     listener: TcpListener,
     tls: Option<Tls>,
-    app: Arc<App>,
+    app: Arc<ServiceState>,
     config: &Config,
     stop: &CancellationToken,
 ) -> io::Result<()> {

@@ -1,15 +1,15 @@
 //! `/api/v1/sql`: runs a statement that the caller wrote.
 
 use super::records::Failure;
-use super::request_log::RequestRecord;
+use super::request_context::RequestContext;
 use super::respond;
-use crate::app::App;
 use crate::database::ReadFrom;
 use crate::database::error::no_database;
 use crate::database::user_sql::{self, UserSql};
 use crate::query::sql;
 use crate::query::sql::session::{Results, Schema, Session, effects, names_any};
 use crate::query::sql::xa::holds_xa;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use crate::system::projects::ProjectError;
 use axum::response::Response;
@@ -23,10 +23,10 @@ use std::sync::Arc;
 const ACCESS_DENIED: u16 = 1045;
 
 pub(super) async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     call: SqlCall,
-    record: &RequestRecord,
+    record: &RequestContext,
 ) -> Result<Response, Problem> {
     if holds_xa(&call) {
         return Err(no_xa());
@@ -56,7 +56,7 @@ pub(super) async fn run(
     record.progress().begin("SQL", None);
     let attempt = async || {
         let lease = app.pools.lease_for(caller.lessee(), ReadFrom::Primary, record.after()).await?;
-        let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change(caller.project()));
+        let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change_guard(caller.project()));
         let statement = sql::verbatim(&call, schema.as_ref());
         let call = UserSql { statement, schema: schema.clone(), effects, change, format };
         let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
@@ -85,7 +85,7 @@ pub(super) async fn run(
 }
 
 /// No key may drop an adopted database (one that existed before it was given to the project).
-async fn refuse_drop(app: &Arc<App>, caller: &Caller, call: &SqlCall) -> Result<(), Problem> {
+async fn refuse_drop(app: &Arc<ServiceState>, caller: &Caller, call: &SqlCall) -> Result<(), Problem> {
     let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
         return Ok(());
     };

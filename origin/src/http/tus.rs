@@ -5,11 +5,11 @@ mod arrive;
 
 use super::links::links;
 use super::media::{cache_purge, payload};
-use crate::app::App;
 use crate::database::media::{FileScope, MediaRow, UploadRow, WriteError};
 use crate::media::resumable::{LockedUpload, OnLocked};
 use crate::media::rights::UploadRights;
 use crate::media::url::Links;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use arrive::{Arrival, Outcome};
 use axum::body::{Body, HttpBody as _};
@@ -44,7 +44,7 @@ pub(super) fn add_headers(path: &str, response: &mut Response) {
 }
 
 pub(super) async fn run(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     call: TusCall,
     parts: &Parts,
@@ -66,7 +66,7 @@ struct UploadRequest<'a> {
     headers: &'a HeaderMap,
 }
 
-fn describe(app: &App) -> Response {
+fn describe(app: &ServiceState) -> Response {
     let mut response = empty(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     headers.insert(TUS_VERSION, HeaderValue::from_static(tus::VERSION));
@@ -76,7 +76,7 @@ fn describe(app: &App) -> Response {
 }
 
 async fn create(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     request: &UploadRequest<'_>,
     mut new: TusNew,
     content: &mut Body,
@@ -115,7 +115,7 @@ async fn create(
     Ok(response)
 }
 
-async fn status(app: &Arc<App>, request: &UploadRequest<'_>, id: TusId) -> Result<Response, Problem> {
+async fn status(app: &Arc<ServiceState>, request: &UploadRequest<'_>, id: TusId) -> Result<Response, Problem> {
     let upload = lock(app, request.caller, id, OnLocked::TakeOver).await?;
     let rights = request.caller.upload_rights()?;
     // A complete upload lacks its media file if publishing failed or was interrupted, for example by a crash.
@@ -136,7 +136,7 @@ async fn status(app: &Arc<App>, request: &UploadRequest<'_>, id: TusId) -> Resul
 }
 
 async fn append(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     request: &UploadRequest<'_>,
     (id, offset): (TusId, u64),
     content: &mut Body,
@@ -153,13 +153,13 @@ async fn append(
     Ok(response)
 }
 
-async fn terminate(app: &App, caller: &Caller, id: TusId) -> Result<Response, Problem> {
+async fn terminate(app: &ServiceState, caller: &Caller, id: TusId) -> Result<Response, Problem> {
     let upload = lock(app, caller, id, OnLocked::TakeOver).await?;
     upload.give_up().await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }
 
-async fn lock(app: &App, caller: &Caller, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
+async fn lock(app: &ServiceState, caller: &Caller, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
     let scope = caller.uploader().map_or(FileScope::All, FileScope::Own);
     app.resumable.lock(caller.project(), scope, id, on_locked).await
 }
@@ -173,7 +173,7 @@ fn check(rights: &UploadRights, file: &TusFile, length: u64) -> Result<(), Probl
 
 /// Fails before any bytes are sent. Publishing checks again.
 async fn check_replaced(
-    app: &App,
+    app: &ServiceState,
     request: &UploadRequest<'_>,
     rights: &UploadRights,
     file: &TusFile,
@@ -189,7 +189,7 @@ async fn check_replaced(
     }
 }
 
-async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
+async fn reached(app: &ServiceState, upload: &LockedUpload) -> Result<Outcome, Problem> {
     let row = upload.row();
     let file = match upload.file() {
         Some(file) => app.library.get(&row.project, file).await?,
@@ -199,7 +199,7 @@ async fn reached(app: &App, upload: &LockedUpload) -> Result<Outcome, Problem> {
 }
 
 async fn arrive(
-    app: &Arc<App>,
+    app: &Arc<ServiceState>,
     caller: &Caller,
     rights: &UploadRights,
     upload: LockedUpload,

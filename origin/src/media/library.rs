@@ -9,10 +9,10 @@ mod sweep;
 use super::lookup::Lookups;
 use super::store::{Store, StoreError};
 use crate::config::Config;
+use crate::crash_points::{self, Point};
 use crate::database::media::ObjectKey;
 use crate::database::media::{FileScope, MediaRow, MediaTable, ReadableFiles, TableError};
-use crate::fault::{self, Point};
-use crate::shares::Shares;
+use crate::project_quota::ProjectQuota;
 use publication::Parts;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
@@ -39,7 +39,7 @@ pub struct Library {
     store: Store,
     table: MediaTable,
     lookups: Arc<Lookups>,
-    slots: Shares,
+    slots: ProjectQuota,
     owner_checked: Arc<OnceCell<()>>,
 }
 
@@ -50,7 +50,7 @@ impl Library {
             store,
             table,
             lookups: Arc::default(),
-            slots: Shares::new(FILE_CHANGES_MAX_COUNT, FILE_CHANGES_PER_PROJECT_MAX_COUNT),
+            slots: ProjectQuota::new(FILE_CHANGES_MAX_COUNT, FILE_CHANGES_PER_PROJECT_MAX_COUNT),
             owner_checked: Arc::default(),
         }
     }
@@ -89,10 +89,10 @@ impl Library {
     }
 
     async fn publish_parts(self, parts: Parts) -> Result<Vec<MediaRow>, Problem> {
-        fault::reach(Point::Arrived);
+        crash_points::reach(Point::Arrived);
         let keys = parts.keys();
         let rows = parts.store(&self.store, &self.table).await?;
-        fault::reach(Point::Published);
+        crash_points::reach(Point::Published);
         let outcome = self.table.write(&rows).await;
         // The transaction may have been committed in spite of an error.
         if rows.makes_folder_private() {
@@ -105,7 +105,7 @@ impl Library {
                 return Err(error.into_problem());
             }
         };
-        fault::reach(Point::RowsCommitted);
+        crash_points::reach(Point::RowsCommitted);
         self.forget(&written.rows);
         self.try_delete_marked(&rows.project, &written.replaced).await;
         Ok(written.rows)
@@ -115,7 +115,7 @@ impl Library {
     async fn delete_unrecorded(&self, project: &ProjectName, keys: &[ObjectKey]) {
         match self.table.mark_for_deletion(project, keys).await {
             Ok(marked) => {
-                fault::reach(Point::DeletionRecorded);
+                crash_points::reach(Point::DeletionRecorded);
                 self.try_delete_marked(project, &marked).await;
             }
             Err(error) => tracing::warn!(%error, "objects are left to the sweeper"),
@@ -133,9 +133,9 @@ impl Library {
             return Ok(());
         }
         self.store.delete(keys).await?;
-        fault::reach(Point::ObjectsDeleted);
+        crash_points::reach(Point::ObjectsDeleted);
         self.table.remove_marked(project, keys).await?;
-        fault::reach(Point::LedgerCleared);
+        crash_points::reach(Point::LedgerCleared);
         Ok(())
     }
 
@@ -149,7 +149,7 @@ impl Library {
     }
 
     /// For callers that miss the row's object in the store: the file may have been replaced or deleted.
-    pub fn doubt(&self, path: &FilePath) {
+    pub fn forget_cached(&self, path: &FilePath) {
         self.lookups.forget(path);
     }
 
@@ -194,7 +194,7 @@ impl Library {
     ) -> Result<Option<MediaRow>, Problem> {
         let deleted = self.table.delete(project, id, scope).await;
         let row = deleted.map_err(|error| error.into_problem())?;
-        fault::reach(Point::DeletionCommitted);
+        crash_points::reach(Point::DeletionCommitted);
         if let Some(row) = &row {
             self.forget(std::slice::from_ref(row));
             self.try_delete_marked(project, &row.objects().collect::<Vec<_>>()).await;

@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_role_makes_files_private_but_no_folder() {
         let role = rights(&json!({"upload": true}), json!({})).unwrap();
-        for visibility in [Visibility::Public, Visibility::MadePublic, Visibility::Private] {
+        for visibility in [Visibility::Undeclared, Visibility::Public, Visibility::Private] {
             assert!(role.check_visibility(visibility).is_ok());
         }
         assert_eq!(refused(role.check_visibility(Visibility::PrivateFolder)), ErrorCode::RoleForbids);

@@ -70,7 +70,7 @@ pub struct Column {
     pub name: FieldName,
     pub kind: Kind,
     pub charset: Charset,
-    pub case: Case,
+    pub case_sensitivity: CaseSensitivity,
     /// The type as MariaDB writes it, such as `varchar(200)`.
     pub type_text: String,
     pub nullable: bool,
@@ -140,10 +140,10 @@ pub enum Charset {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Case {
+pub enum CaseSensitivity {
     /// Columns without a collation count as case-insensitive.
-    Folded,
-    Exact,
+    Insensitive,
+    Sensitive,
 }
 
 impl Table {

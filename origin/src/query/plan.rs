@@ -17,7 +17,7 @@ pub mod scope;
 mod select_by_key;
 mod write;
 
-use crate::query::catalog::{Case, Layout};
+use crate::query::catalog::{CaseSensitivity, Layout};
 use include::Included;
 pub use insert_one::{InsertOne, RowShape};
 use keyset::Keyset;
@@ -308,11 +308,11 @@ pub enum Param {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Operand {
     pub(super) param: Param,
-    pub(super) form: Form,
+    pub(super) form: SqlConversion,
 }
 
 impl Operand {
-    const NULL: Self = Self { param: Param::Null, form: Form::Plain };
+    const NULL: Self = Self { param: Param::Null, form: SqlConversion::Plain };
 
     pub fn max_bytes(&self) -> usize {
         CELL_MAX_BYTES
@@ -328,7 +328,7 @@ impl Operand {
 pub const CELL_MAX_BYTES: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
+pub enum SqlConversion {
     Plain,
     /// `CAST(? AS DECIMAL(65, scale))`: exact, whereas a string would be compared as a double.
     Decimal {
@@ -336,7 +336,7 @@ pub enum Form {
     },
     GeoJson,
     /// The column is converted to utf8mb4 for the comparison: its character set lacks characters of the text.
-    Unicode(Case),
+    Unicode(CaseSensitivity),
     /// `JSON_COMPACT(?)`, compared with the column's compact JSON, so that whitespace does not matter.
     Json,
 }

@@ -42,9 +42,9 @@ pub struct Statement {
     text: String,
     params: Vec<Param>,
     duplicates: DuplicateReport,
-    verdict: Verdict,
+    verdict: RuleCheckColumn,
     returned: Option<Returned>,
-    first_row: Option<usize>,
+    batch_offset: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl PartialEq for Returned {
 /// except in a row that a conflict skipped, the transaction must be rolled back. A failed statement may leave the
 /// session variables `@selkie_denied` and `@selkie_conflict` set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RuleCheckColumn {
     #[default]
     None,
     Next,
@@ -98,7 +98,7 @@ impl Statement {
         self.duplicates
     }
 
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> RuleCheckColumn {
         self.verdict
     }
 
@@ -106,8 +106,8 @@ impl Statement {
         self.returned.as_ref()
     }
 
-    pub fn first_row(&self) -> Option<usize> {
-        self.first_row
+    pub fn batch_offset(&self) -> Option<usize> {
+        self.batch_offset
     }
 
     pub fn into_parts(self) -> (String, Vec<Param>) {

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::address::DatabaseAddress;
 use crate::config::Config;
 use crate::database::admin::{Admin, AdminError};
-use crate::database::hosts::{Hosts, Purpose as HostPurpose};
+use crate::database::hosts::{HostRole, Hosts};
 use crate::embedded::{Embedded, EmbeddedError, Health, Role};
 use crate::secret::{InstallationSecret, SecretError};
 
@@ -160,11 +160,8 @@ async fn existing(config: &Config) -> Result<Option<String>, InstallationError> 
         return Ok(Embedded::exists(&config.data_dir).then(|| format!("the private MariaDB in {data_dir}")));
     };
     // The temporary secret is not used: only the schema version is read.
-    let admin = Admin::new(
-        &Hosts::new(address, HostPurpose::Serving),
-        &InstallationSecret::temporary()?,
-        config.connect_timeout,
-    );
+    let admin =
+        Admin::new(&Hosts::new(address, HostRole::Serving), &InstallationSecret::temporary()?, config.connect_timeout);
     let version = admin.schema_version().await;
     admin.close().await;
     match version {

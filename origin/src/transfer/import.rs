@@ -19,7 +19,7 @@ use super::columns::map_columns;
 use super::journal::{Done, Journal, Split, Terms};
 use super::refusals::{Reason, Reject, RejectsFile};
 use super::{Api, Doubt, Form, Input, MappedColumn, TableRef, TransferError, create};
-use crate::fault::{self, Point};
+use crate::crash_points::{self, Point};
 
 const BATCHES_AHEAD: usize = 2;
 
@@ -305,9 +305,9 @@ impl Sending {
         done.unchanged += (batch.len() - refused.len()) as u64 - written;
         done.refused += rejects.len() as u64;
         done.rejects_bytes = self.rejects.sync()?;
-        fault::reach(Point::RowsRefused);
+        crash_points::reach(Point::RowsRefused);
         self.journal.finish_batch(done)?;
-        fault::reach(Point::BatchRecorded);
+        crash_points::reach(Point::BatchRecorded);
         Ok(())
     }
 
@@ -322,7 +322,7 @@ impl Sending {
         if let Some(begun) = begun
             && let Ok(Ok(written)) = begun.await
         {
-            fault::reach(Point::BatchAnswered);
+            crash_points::reach(Point::BatchAnswered);
             return Ok((written, Vec::new()));
         }
         let (mut written, mut refused) = (0, Vec::new());
@@ -339,14 +339,14 @@ impl Sending {
                     }
                     match self.part(batch, &part, &rows).await? {
                         Ok(count) => {
-                            fault::reach(Point::BatchAnswered);
+                            crash_points::reach(Point::BatchAnswered);
                             written += count;
                             continue;
                         }
                         Err(refusal) => {
                             let split = Split { refused: named(&refusal, &rows), part };
                             self.journal.split(&split)?;
-                            fault::reach(Point::BatchSplit);
+                            crash_points::reach(Point::BatchSplit);
                             split
                         }
                     }

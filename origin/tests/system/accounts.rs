@@ -2,7 +2,7 @@
 
 use mysql_async::prelude::Queryable;
 use origin::database::admin::Drops;
-use origin::system::SystemError;
+use origin::system::SystemSchemaError;
 use origin::system::projects::{Claim, ProjectError};
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
@@ -257,7 +257,7 @@ async fn an_admin_who_may_not_make_users_is_told_so_and_ready_made_accounts_do()
         .await;
     let address = server.tcp_address("humble", "x");
     let refused = Installation::new("").system(&address).prepare().await.unwrap_err();
-    assert!(matches!(refused, SystemError::Project(ProjectError::MayNotMakeAccounts { .. })), "{refused}");
+    assert!(matches!(refused, SystemSchemaError::Project(ProjectError::MayNotMakeAccounts { .. })), "{refused}");
     assert!(refused.hint().unwrap().contains("[accounts."), "{refused:?}");
 
     server.sql(&["DELETE FROM selkie.projects"]).await;

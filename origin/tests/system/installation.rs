@@ -4,7 +4,7 @@ use std::path::Path;
 
 use origin::config::{Config, Sources};
 use origin::system::installation::{Installation as Opened, InstallationError, Purpose};
-use origin::system::{Initialised, SystemError};
+use origin::system::{Initialised, SystemSchemaError};
 
 use crate::server::{Installation, Server};
 
@@ -25,7 +25,7 @@ async fn a_command_makes_no_schema_and_a_second_machine_no_second_secret() {
     let first = Installation::new("");
     let system = first.system(&server.address());
     let refused = system.migrate().await.unwrap_err();
-    assert!(matches!(refused, SystemError::NoSchema(_)), "{refused}");
+    assert!(matches!(refused, SystemSchemaError::NoSchema(_)), "{refused}");
     assert!(refused.to_string().contains(&server.socket().display().to_string()));
     assert_eq!(system.admin.schema_version().await.unwrap(), None);
 

@@ -38,7 +38,7 @@ fn item(name: &str) -> NewRow {
     NewRow {
         name: MediaName::parse(name).unwrap(),
         kind: MediaKind::File,
-        visibility: Visibility::Public,
+        visibility: Visibility::Undeclared,
         width: None,
         height: None,
         original: object(),

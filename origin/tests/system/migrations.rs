@@ -2,7 +2,7 @@
 
 use mysql_async::prelude::Queryable;
 use origin::database::admin::{AdminError, SCHEMA_VERSION};
-use origin::system::SystemError;
+use origin::system::SystemSchemaError;
 
 use crate::server::{Installation, Server};
 
@@ -34,7 +34,7 @@ async fn origins_that_start_at_once_migrate_once_and_a_newer_schema_is_refused()
     let newer = format!("INSERT INTO selkie.migrations VALUES ({}, 'from the future', 0)", SCHEMA_VERSION + 1);
     root.query_drop(newer).await.unwrap();
     let refused = system.prepare().await.unwrap_err();
-    assert!(matches!(refused, SystemError::Admin(AdminError::SchemaTooNew { .. })), "{refused}");
+    assert!(matches!(refused, SystemSchemaError::Admin(AdminError::SchemaTooNew { .. })), "{refused}");
     assert!(refused.to_string().contains("newer selkie"), "{refused}");
 }
 
@@ -47,9 +47,9 @@ async fn an_unreachable_server_and_a_wrong_password_are_told_apart() {
     server.sql(&["CREATE USER IF NOT EXISTS 'closed'@'localhost' IDENTIFIED BY 'x'"]).await;
     address.admin_user = "closed".to_owned();
     let refused = installation.system(&address).prepare().await.unwrap_err();
-    assert!(matches!(refused, SystemError::Admin(AdminError::Login { .. })), "{refused}");
+    assert!(matches!(refused, SystemSchemaError::Admin(AdminError::Login { .. })), "{refused}");
     assert!(!refused.to_string().contains("hunter2"));
     address.endpoint = origin::address::Endpoint::Socket("/nonexistent/socket".into());
     let refused = installation.system(&address).prepare().await.unwrap_err();
-    assert!(matches!(refused, SystemError::Admin(AdminError::Unreachable(_))), "{refused}");
+    assert!(matches!(refused, SystemSchemaError::Admin(AdminError::Unreachable(_))), "{refused}");
 }

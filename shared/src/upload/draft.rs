@@ -1,7 +1,7 @@
 //! An upload's form while the body, JSON or multipart, is being parsed.
 
 use super::UploadLimits;
-use super::form::{Existing, Shape, UploadForm, UploadItem, Visibility};
+use super::form::{Existing, ParsedUpload, Shape, UploadItem, Visibility};
 use super::label::Label;
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
@@ -76,7 +76,7 @@ impl Draft {
     }
 
     /// `invalid_body` if the upload has no file or no `type`.
-    pub(super) fn finish(self, shape: Option<Shape>) -> Result<UploadForm, Problem> {
+    pub(super) fn finish(self, shape: Option<Shape>) -> Result<ParsedUpload, Problem> {
         let Some(shape) = shape.filter(|_| !self.items.is_empty()) else {
             return Err(invalid("The upload has no file: its media is empty.").with_hint(match shape {
                 Some(Shape::Multipart) => "Add a part with a filename to the form.",
@@ -93,11 +93,11 @@ impl Draft {
             visibility: match (item.private_folder, item.private.or(self.private)) {
                 (Some(true), _) => Visibility::PrivateFolder,
                 (_, Some(true)) => Visibility::Private,
-                (_, Some(false)) => Visibility::MadePublic,
-                (_, None) => Visibility::Public,
+                (_, Some(false)) => Visibility::Public,
+                (_, None) => Visibility::Undeclared,
             },
         });
-        Ok(UploadForm {
+        Ok(ParsedUpload {
             shape,
             kind,
             folder: self.folder.unwrap_or_default(),

@@ -27,9 +27,9 @@ pub enum Existing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visibility {
     /// Anybody with the URL may read the file, unless it is in or below a private folder, or replaces a private file.
+    Undeclared,
+    /// `private: false`: as [`Visibility::Undeclared`], even if the replaced file was private.
     Public,
-    /// `private: false`: as [`Visibility::Public`], even if the replaced file was private.
-    MadePublic,
     /// Only callers of the project that may read media, and anybody with a signed URL, may read the file.
     Private,
     /// `privateFolder: true`: the folder also becomes private.
@@ -37,14 +37,14 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// A file that is not declared private may still become private: see [`Visibility::Public`].
+    /// A file that is not declared private may still become private: see [`Visibility::Undeclared`].
     pub fn is_private(self) -> bool {
         matches!(self, Self::Private | Self::PrivateFolder)
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UploadForm {
+pub struct ParsedUpload {
     pub(super) shape: Shape,
     pub(super) kind: MediaKind,
     pub(super) folder: FolderPath,
@@ -52,7 +52,7 @@ pub struct UploadForm {
     pub(super) items: Vec<UploadItem>,
 }
 
-impl UploadForm {
+impl ParsedUpload {
     pub fn shape(&self) -> Shape {
         self.shape
     }

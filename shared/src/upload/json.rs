@@ -7,7 +7,7 @@ mod item;
 mod key;
 
 use super::draft::{self, Draft, invalid};
-use super::form::{Given, Shape, UploadForm};
+use super::form::{Given, ParsedUpload, Shape};
 use super::label::Label;
 use super::{Step, UploadLimits};
 use crate::error::{ErrorCode, Problem};
@@ -242,7 +242,7 @@ impl Reader {
         })
     }
 
-    pub(super) fn finish(self) -> Result<UploadForm, Problem> {
+    pub(super) fn finish(self) -> Result<ParsedUpload, Problem> {
         match self.place {
             _ if self.lexer.is_within_token() => Err(self.lexer.ended_early()),
             Place::Done => self.draft.finish(self.shape),

@@ -6,7 +6,7 @@
 mod head;
 
 use super::draft::{self, Draft, invalid};
-use super::form::{self, Shape, UploadForm};
+use super::form::{self, ParsedUpload, Shape};
 use super::{Step, UploadLimits};
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
@@ -316,7 +316,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn finish(self) -> Result<UploadForm, Problem> {
+    pub(super) fn finish(self) -> Result<ParsedUpload, Problem> {
         if self.place == Place::Epilogue {
             return self.draft.finish(Some(Shape::Multipart));
         }

@@ -6,7 +6,7 @@ mod names;
 
 use super::*;
 
-type Read = Result<(UploadForm, Vec<Vec<u8>>), Problem>;
+type Read = Result<(ParsedUpload, Vec<Vec<u8>>), Problem>;
 
 fn read_pieces<'a>(
     content_type: Option<&str>,

@@ -3,7 +3,7 @@
 use super::{message, outcome, request, result, tool};
 use crate::case::eventually;
 use crate::host::Host;
-use crate::media::shelf::Shelf;
+use crate::media::test_folder::TestFolder;
 use crate::roles::{Caller, create_role, role_of};
 use crate::service::shared;
 use crate::test_db::TestDb;
@@ -197,7 +197,7 @@ async fn a_tool_call_counts_as_its_api_requests(host: Host) {
 }
 
 async fn a_file_that_an_agent_replaces_is_fresh(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let upload = |text: &str| json!({"name": "a.txt", "text": text, "folder": shelf.folder, "update": true});
     let first = outcome(&called(host, "upload_file", upload("one")).await, None);
     let url = first["payload"][0]["url"].as_str().expect("a URL");

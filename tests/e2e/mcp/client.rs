@@ -2,7 +2,7 @@
 
 use super::outcome;
 use crate::host::Host;
-use crate::media::shelf::Shelf;
+use crate::media::test_folder::TestFolder;
 use crate::service::{shared, workspace};
 use crate::test_db::TestDb;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ async fn connect(host: Host, key: &str, steps: Value) -> Value {
 }
 
 async fn a_client_reads_and_writes(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let db = TestDb::new(
         host,
         &[

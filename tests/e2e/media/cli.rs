@@ -4,7 +4,7 @@
 pub(super) mod faults;
 
 use super::fixtures::{png, wav};
-use super::shelf::{MEDIA, Shelf};
+use super::test_folder::{MEDIA, TestFolder};
 use crate::host::{Call, Host};
 use crate::service::shared;
 use reqwest::Method;
@@ -31,12 +31,12 @@ cases! {
 /// A local directory and a folder of the library, for one case.
 struct Fixture {
     here: TempDir,
-    shelf: Shelf,
+    shelf: TestFolder,
 }
 
 impl Fixture {
     fn new(host: Host) -> Self {
-        Self { here: tempfile::tempdir().expect("a directory"), shelf: Shelf::new(host) }
+        Self { here: tempfile::tempdir().expect("a directory"), shelf: TestFolder::new(host) }
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {

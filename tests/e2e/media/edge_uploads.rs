@@ -5,7 +5,7 @@
 //! (docs/troubleshooting.md, "Limits of the local edge"), so these clients send everything.
 
 use super::fixtures::data_url;
-use super::shelf::{MEDIA, Shelf};
+use super::test_folder::{MEDIA, TestFolder};
 use crate::case::eventually;
 use crate::host::{Call, Host};
 use crate::raw::{self, RawAnswer, Wire};
@@ -33,7 +33,7 @@ const PIECE_BYTES: usize = 100_000;
 const GONE_MAX: Duration = Duration::from_secs(30);
 
 /// Returns an upload's body of one file with this many bytes of base64, all `A`.
-fn body(shelf: &Shelf, base64_bytes: usize) -> Vec<u8> {
+fn body(shelf: &TestFolder, base64_bytes: usize) -> Vec<u8> {
     let file = "A".repeat(base64_bytes / 4 * 4);
     format!(
         r#"{{"media": [{{"name": "large.bin", "base64": "data:application/octet-stream;base64,{file}"}}], "folder": "{}", "type": "file"}}"#,
@@ -92,7 +92,7 @@ async fn all_gone(names: &[String]) {
 }
 
 async fn a_fault_midway_is_named_and_nothing_is_stored(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     for length_is_known in [true, false] {
         let mut bytes = body(&shelf, 24 * MIB);
         bytes[8 * MIB] = b'*';
@@ -127,7 +127,7 @@ fn chunk(piece: &[u8]) -> Vec<u8> {
 }
 
 async fn a_fault_midway_ends_the_origins_part_though_the_caller_goes_on(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let mut bytes = body(&shelf, 24 * MIB);
     let middle = 12 * MIB;
     bytes[middle] = b'*';
@@ -143,7 +143,7 @@ async fn a_fault_midway_ends_the_origins_part_though_the_caller_goes_on(host: Ho
 }
 
 async fn a_caller_who_leaves_halfway_leaves_nothing(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     for length_is_known in [true, false] {
         let bytes = body(&shelf, 24 * MIB);
         let half = &bytes[..12 * MIB];
@@ -163,7 +163,7 @@ async fn a_caller_who_leaves_halfway_leaves_nothing(host: Host) {
 }
 
 async fn a_bad_body_is_answered_as_the_origin_answers_it(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = data_url("text/plain", &[b'x'; 300_000]);
     let good =
         json!({"media": [{"name": "a.txt", "base64": file}], "folder": shelf.folder, "type": "file"}).to_string();
@@ -216,7 +216,7 @@ async fn a_bad_body_is_answered_as_the_origin_answers_it(host: Host) {
 
 /// A `Content-Length` that is too short cuts the body; the rest is parsed as another request, which is invalid.
 async fn a_body_that_ends_before_its_last_bracket_is_refused(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let bytes = body(&shelf, 400_000);
     let mut wire = Wire::open(host.url()).await;
     wire.send(&head(&shared().full_key, Some(bytes.len() - 1))).await;
@@ -240,7 +240,7 @@ async fn bodies_are_limited_by_length_and_pauses_and_not_by_the_time_they_take(h
     let start = move || Service::start(Edge::With, &settings);
     let service = tokio::task::spawn_blocking(start).await.unwrap().expect("a service");
     let edge = service.edge.clone().expect("an edge");
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     // The body is refused because of its announced length, before it is sent.
     for length in [2 * MIB + 1, 100 * 1024 * MIB] {
         let mut wire = Wire::open(&edge).await;

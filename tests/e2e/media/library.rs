@@ -1,7 +1,7 @@
 //! Lists, single files and deletion; projects can't see each other's files.
 
 use super::fixtures::{picture, png};
-use super::shelf::{MEDIA, Shelf, read_key};
+use super::test_folder::{MEDIA, TestFolder, read_key};
 use crate::host::{Host, enc};
 use crate::service::shared;
 use crate::test_db::unique;
@@ -23,7 +23,7 @@ cases! {
 }
 
 async fn a_file_is_described(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let bytes = picture(64, 48, ImageFormat::Png);
     let file = shelf.put("a.png", "image", "image/png", &bytes).await;
     let call = host.get(&format!("{MEDIA}/{}", file["id"])).key(read_key());
@@ -57,7 +57,7 @@ async fn a_file_is_described(host: Host) {
 }
 
 async fn lists_are_filtered_ordered_and_counted(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     for (name, length) in [("b.txt", 3), ("a.txt", 1), ("c.txt", 2)] {
         shelf.put(name, "file", "text/plain", &b"xyz"[..length]).await;
     }
@@ -92,7 +92,7 @@ async fn lists_take_names_that_look_like_json_for_names(host: Host) {
         (format!("{{\"a\":1}} {top}"), "[1]"),
         (format!("\"{top}\""), "\"x\""),
     ] {
-        let mut shelf = Shelf::new(host);
+        let mut shelf = TestFolder::new(host);
         shelf.folder = folder;
         shelf.put(name, "file", "text/plain", b"x").await;
         let found = shelf.list(&format!("&name={}", enc(name))).await.payload();
@@ -112,7 +112,7 @@ async fn lists_refuse_what_they_do_not_know(host: Host) {
 }
 
 async fn a_deleted_file_is_gone(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("a.png", "image", "image/png", &png()).await;
     assert_eq!(shelf.delete(&file["id"]).await.payload(), json!({"id": file["id"]}));
     shelf.describe(&file["id"]).await.refused(ErrorCode::MediaNotFound);
@@ -126,7 +126,7 @@ async fn a_deleted_file_is_gone(host: Host) {
 }
 
 async fn only_full_keys_delete(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     let delete = host.call(Method::DELETE, &format!("{MEDIA}/{}", file["id"]));
     delete.clone().key(read_key()).send().await.refused(ErrorCode::FullAccessRequired);
@@ -135,7 +135,7 @@ async fn only_full_keys_delete(host: Host) {
 }
 
 async fn another_projects_files_do_not_exist(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     let project = unique("other-media-");
     shared().create_project(&project);

@@ -1,7 +1,7 @@
 //! Ranges of files, conditional requests, and answers without a body.
 
 use super::serving::{LARGE, large, put_large, put_text, tag};
-use super::shelf::Shelf;
+use super::test_folder::TestFolder;
 use crate::host::{Call, Host};
 use reqwest::Method;
 use shared::error::ErrorCode;
@@ -20,7 +20,7 @@ cases! {
 }
 
 async fn a_part_is_exactly_that_part(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let (bytes, call) = put_large(&shelf).await;
     let end = LARGE - 1;
     for (range, first, last) in [
@@ -44,7 +44,7 @@ async fn a_part_is_exactly_that_part(host: Host) {
 }
 
 async fn a_range_that_is_none_is_answered_whole(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let call = put_text(&shelf, "a.txt", b"0123456789").await;
     for range in ["bytes=0-1,3-4", "bytes=4-2", "bytes=a-b", "lines=0-1", "bytes", "0-1"] {
         let answer = call.clone().header("range", range).send().await;
@@ -55,7 +55,7 @@ async fn a_range_that_is_none_is_answered_whole(host: Host) {
 }
 
 async fn a_range_behind_the_end_is_refused_with_the_length(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let call = put_text(&shelf, "a.txt", b"0123456789").await;
     for range in ["bytes=10-", "bytes=10-20", "bytes=-0"] {
         let answer = call.clone().header("range", range).send().await;
@@ -65,7 +65,7 @@ async fn a_range_behind_the_end_is_refused_with_the_length(host: Host) {
 }
 
 async fn a_range_is_for_one_version(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let call = put_text(&shelf, "a.txt", b"0123456789").await;
     let first = call.clone().send().await;
     let date = first.header("last-modified").unwrap().to_owned();
@@ -87,7 +87,7 @@ async fn a_range_is_for_one_version(host: Host) {
 }
 
 async fn what_the_caller_has_is_not_sent_again(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let call = put_text(&shelf, "a.txt", b"x").await;
     let first = call.clone().send().await;
     let date = first.header("last-modified").unwrap().to_owned();
@@ -118,7 +118,7 @@ async fn what_the_caller_has_is_not_sent_again(host: Host) {
 }
 
 async fn a_condition_for_another_version_fails(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let call = put_text(&shelf, "a.txt", b"x").await;
     let tag = tag(&call.clone().send().await);
     for (name, value) in [
@@ -138,7 +138,7 @@ async fn a_condition_for_another_version_fails(host: Host) {
 }
 
 async fn the_head_of_a_file_is_that_of_its_answer(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let bytes = large(3);
     let file = shelf.put("large.bin", "file", "application/octet-stream", &bytes).await;
     let path = file["url"].as_str().unwrap().strip_prefix(host.url()).unwrap();
@@ -161,7 +161,7 @@ async fn the_head_of_a_file_is_that_of_its_answer(host: Host) {
 }
 
 async fn an_empty_file_has_no_bytes_and_no_parts(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let upload = shelf.upload("empty.txt", "file", "text/plain", b"").send().await;
     if upload.status != 200 {
         upload.refused(ErrorCode::InvalidMedia);

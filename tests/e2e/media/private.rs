@@ -1,7 +1,7 @@
 //! Private files: readable with a key or a signed URL; other clients get the same answer as for a missing file.
 
 use super::fixtures::{data_url, picture};
-use super::shelf::{MEDIA, Shelf, read_key};
+use super::test_folder::{MEDIA, TestFolder, read_key};
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host};
 use crate::roles::create_role;
@@ -30,7 +30,7 @@ cases! {
     ],
 }
 
-fn body(shelf: &Shelf, name: &str, text: &str) -> Value {
+fn body(shelf: &TestFolder, name: &str, text: &str) -> Value {
     json!({
         "media": [{"name": name, "base64": data_url("text/plain", text.as_bytes())}],
         "folder": shelf.folder,
@@ -40,7 +40,7 @@ fn body(shelf: &Shelf, name: &str, text: &str) -> Value {
     })
 }
 
-async fn put(shelf: &Shelf, name: &str, text: &str) -> Value {
+async fn put(shelf: &TestFolder, name: &str, text: &str) -> Value {
     shelf.send(&body(shelf, name, text)).await.payload()[0].clone()
 }
 
@@ -66,7 +66,7 @@ fn face(answer: &Answer) -> (u16, Vec<(String, String)>, Value) {
 }
 
 async fn a_private_file_is_not_there_for_who_has_no_key_of_the_project(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = put(&shelf, "a.txt", "secret").await;
     let url = file["url"].as_str().unwrap();
     let absent = json!(url.replace("a.txt", "b.txt"));
@@ -101,7 +101,7 @@ async fn a_private_file_is_not_there_for_who_has_no_key_of_the_project(host: Hos
 }
 
 async fn a_key_of_the_project_reads_private_files(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = put(&shelf, "a.txt", "secret").await;
     for key in [read_key(), &shared().full_key] {
         for authorization in [key.to_owned(), format!("bearer {key}")] {
@@ -122,7 +122,7 @@ async fn a_key_of_the_project_reads_private_files(host: Host) {
 
 async fn a_role_reads_only_the_files_that_its_rule_names(host: Host) {
     let [ann, bob] = ["ann", "bob"].map(unique);
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     // In LIKE, the name of this folder would be a pattern for the shelf's.
     let pattern = shelf.folder.replace("shelf", "_____");
     let role = |read: Value| create_role(&json!({"media": {"read": read, "upload": true, "delete": "own"}}));
@@ -184,7 +184,7 @@ async fn a_role_reads_only_the_files_that_its_rule_names(host: Host) {
 }
 
 async fn a_bad_key_does_not_keep_public_files_from_anybody(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     for authorization in ["Bearer a.b.c", "Basic eDp5", "", "nonsense"] {
         let call = shelf.at(&file["url"]).authorization(authorization);
@@ -196,7 +196,7 @@ async fn a_bad_key_does_not_keep_public_files_from_anybody(host: Host) {
 }
 
 async fn a_signed_url_opens_one_file_and_its_thumbnail(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let bytes = picture(600, 300, ImageFormat::Png);
     let mut upload = shelf.body("a.png", "image", "image/png", &bytes);
     upload["private"] = json!(true);
@@ -230,7 +230,7 @@ async fn a_signed_url_opens_one_file_and_its_thumbnail(host: Host) {
 }
 
 async fn a_signature_that_was_altered_opens_nothing(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = put(&shelf, "a.txt", "secret").await;
     let signed = sign(host, &file, 600).await;
     let url = signed["url"].as_str().unwrap();
@@ -267,7 +267,7 @@ async fn a_signature_that_was_altered_opens_nothing(host: Host) {
 }
 
 async fn a_signature_ends(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = put(&shelf, "a.txt", "secret").await;
     let signed = sign(host, &file, 2).await;
     let shelf = &shelf;
@@ -286,7 +286,7 @@ async fn a_signature_ends(host: Host) {
 }
 
 async fn a_signature_outlives_a_replacement(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = put(&shelf, "a.txt", "old").await;
     let signed = sign(host, &file, 600).await;
     assert_eq!(shelf.fetch(&signed["url"]).await.text(), "old");
@@ -297,7 +297,7 @@ async fn a_signature_outlives_a_replacement(host: Host) {
 }
 
 async fn a_signature_opens_no_later_file_of_the_same_name(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = put(&shelf, "a.txt", "first").await;
     let signed = sign(host, &file, 600).await;
     assert_eq!(shelf.fetch(&signed["url"]).await.text(), "first");
@@ -311,7 +311,7 @@ async fn a_signature_opens_no_later_file_of_the_same_name(host: Host) {
 }
 
 async fn a_file_that_becomes_private_is_so_at_once(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     assert_eq!(shelf.fetch(&file["url"]).await.text(), "x");
     put(&shelf, "a.txt", "x").await;
@@ -319,7 +319,7 @@ async fn a_file_that_becomes_private_is_so_at_once(host: Host) {
 }
 
 async fn files_of_a_folder_that_becomes_private_are_so_at_once(host: Host) {
-    let mut shelf = Shelf::new(host);
+    let mut shelf = TestFolder::new(host);
     let top = shelf.put("a.txt", "file", "text/plain", b"x").await;
     let folder = shelf.folder.clone();
     shelf.folder = format!("{folder}/below");
@@ -344,7 +344,7 @@ async fn files_of_a_folder_that_becomes_private_are_so_at_once(host: Host) {
 }
 
 async fn a_private_file_becomes_public_only_in_so_many_words(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = put(&shelf, "a.txt", "x").await;
     let mut again = body(&shelf, "a.txt", "x");
     again.as_object_mut().unwrap().remove("private");

@@ -1,7 +1,7 @@
 //! Uploads that must be refused with a clear error, and store nothing.
 
 use super::fixtures::{base64, data_url, picture, png};
-use super::shelf::{MEDIA, Shelf, read_key};
+use super::test_folder::{MEDIA, TestFolder, read_key};
 use crate::host::{Answer, Host};
 use image::ImageFormat;
 use reqwest::Method;
@@ -23,7 +23,7 @@ cases! {
     ],
 }
 
-async fn refused(shelf: &Shelf, answer: Answer, code: ErrorCode, named: &str) {
+async fn refused(shelf: &TestFolder, answer: Answer, code: ErrorCode, named: &str) {
     let error = answer.refused(code);
     let message = error["message"].as_str().unwrap_or_default();
     assert!(message.contains(named), "{named:?} is not named: {message}");
@@ -31,7 +31,7 @@ async fn refused(shelf: &Shelf, answer: Answer, code: ErrorCode, named: &str) {
 }
 
 async fn an_upload_needs_a_full_key(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let upload = shelf.upload("a.txt", "file", "text/plain", b"x");
     upload.clone().no_key().send().await.refused(ErrorCode::MissingKey);
     upload.key(read_key()).send().await.refused(ErrorCode::FullAccessRequired);
@@ -39,7 +39,7 @@ async fn an_upload_needs_a_full_key(host: Host) {
 }
 
 async fn bodies_of_the_wrong_form_are_refused_by_the_key_at_fault(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let item = json!({"name": "a.txt", "base64": data_url("text/plain", b"x")});
     let body = |changes: Value| {
         let mut body = json!({"media": [item.clone()], "folder": shelf.folder, "type": "file"});
@@ -87,7 +87,7 @@ async fn bodies_of_the_wrong_form_are_refused_by_the_key_at_fault(host: Host) {
 }
 
 async fn bytes_decide_and_not_labels(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let jpeg = picture(20, 20, ImageFormat::Jpeg);
     for (name, kind, mime, bytes) in [
         ("a.png", "image", "image/png", b"no picture at all".as_slice()),
@@ -111,7 +111,7 @@ async fn bytes_decide_and_not_labels(host: Host) {
 }
 
 async fn cut_and_corrupted_pictures_are_refused(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     for (format, mime) in [
         (ImageFormat::Jpeg, "image/jpeg"),
         (ImageFormat::Png, "image/png"),
@@ -135,7 +135,7 @@ async fn cut_and_corrupted_pictures_are_refused(host: Host) {
 }
 
 async fn names_and_folders_can_not_climb(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = data_url("text/plain", b"x");
     for name in ["..", ".", "", "a/b", "../a", "/../a", "..\\a", "a\u{0}", "a\nb", "a\u{202e}b", &"n".repeat(256)] {
         let body = json!({"media": [{"name": name, "base64": file}], "folder": shelf.folder, "type": "file"});
@@ -156,7 +156,7 @@ async fn names_and_folders_can_not_climb(host: Host) {
 }
 
 async fn a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let first = shelf.put("a.txt", "file", "text/plain", b"one").await;
     let again = shelf.upload("a.txt", "file", "text/plain", b"two").send().await;
     let error = again.refused(ErrorCode::MediaExists);
@@ -173,7 +173,7 @@ async fn a_name_that_is_taken_is_refused_unless_it_is_to_be_replaced(host: Host)
 }
 
 async fn one_bad_item_refuses_them_all(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let body = json!({
         "media": [
             {"name": "good.png", "base64": data_url("image/png", &png())},
@@ -187,7 +187,7 @@ async fn one_bad_item_refuses_them_all(host: Host) {
 }
 
 async fn too_many_files_are_refused(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     for count in [65, 10_000] {
         let media: Vec<Value> =
             (0..count).map(|at| json!({"name": format!("{at}.txt"), "base64": data_url("text/plain", b"x")})).collect();
@@ -198,7 +198,7 @@ async fn too_many_files_are_refused(host: Host) {
 }
 
 async fn bombs_are_refused_before_they_go_off(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     // A valid PNG header for 60,000 × 60,000 pixels, without the pixels.
     let mut png = png();
     png[16..20].copy_from_slice(&60_000_u32.to_be_bytes());
@@ -222,7 +222,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 }
 
 async fn another_content_type_is_refused(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let call = host.call(Method::POST, MEDIA).bytes(png());
     let answer = call.header("content-type", "image/png").send().await;
     refused(&shelf, answer, ErrorCode::UnsupportedMediaType, "image/png").await;

@@ -1,7 +1,7 @@
 //! Serving files: headers, versions, names, thumbnails, paths; and reading while a file is replaced.
 
 use super::fixtures::{data_url, picture, transparent};
-use super::shelf::Shelf;
+use super::test_folder::TestFolder;
 use crate::host::{Answer, Call, Host};
 use crate::raw;
 use image::ImageFormat;
@@ -44,19 +44,19 @@ pub(super) fn large(seed: u64) -> Vec<u8> {
     bytes
 }
 
-pub(super) async fn put_text(shelf: &Shelf, name: &str, bytes: &[u8]) -> Call {
+pub(super) async fn put_text(shelf: &TestFolder, name: &str, bytes: &[u8]) -> Call {
     let file = shelf.put(name, "file", "text/plain", bytes).await;
     shelf.at(&file["url"])
 }
 
-pub(super) async fn put_large(shelf: &Shelf) -> (Vec<u8>, Call) {
+pub(super) async fn put_large(shelf: &TestFolder) -> (Vec<u8>, Call) {
     let bytes = large(7);
     let mime = "application/octet-stream";
     let file = shelf.put("large.bin", "file", mime, &bytes).await;
     (bytes, shelf.at(&file["url"]))
 }
 
-fn asking(shelf: &Shelf, url: &Value, query: &str) -> Call {
+fn asking(shelf: &TestFolder, url: &Value, query: &str) -> Call {
     let bare = url.as_str().unwrap().split('?').next().unwrap();
     shelf.at(&json!(format!("{bare}{query}")))
 }
@@ -67,7 +67,7 @@ pub(super) fn tag(answer: &Answer) -> String {
 }
 
 async fn a_file_comes_back_as_it_was_sent_and_says_what_it_is(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let (bytes, call) = put_large(&shelf).await;
     let answer = call.send().await;
     assert_eq!(answer.status, 200, "{answer}");
@@ -90,7 +90,7 @@ async fn a_file_comes_back_as_it_was_sent_and_says_what_it_is(host: Host) {
 }
 
 async fn a_url_with_the_version_is_kept_for_a_year_and_any_other_is_asked_again(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     let kept = |answer: &Answer| answer.header("cache-control").unwrap().to_owned();
     let versioned = shelf.fetch(&file["url"]).await;
@@ -104,7 +104,7 @@ async fn a_url_with_the_version_is_kept_for_a_year_and_any_other_is_asked_again(
 }
 
 async fn what_a_browser_would_run_is_saved_and_not_shown(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let svg = "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>";
     let html = "<!doctype html><title>x</title><script>alert(1)</script>";
     let xml = "<?xml version=\"1.0\"?><a xmlns:x=\"http://www.w3.org/1999/xhtml\"/>";
@@ -134,7 +134,7 @@ async fn what_a_browser_would_run_is_saved_and_not_shown(host: Host) {
 }
 
 async fn a_file_is_saved_under_the_name_that_is_asked_for(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     for (query, disposition) in [
         ("?download", "attachment; filename=\"a.txt\""),
@@ -151,7 +151,7 @@ async fn a_file_is_saved_under_the_name_that_is_asked_for(host: Host) {
 }
 
 async fn any_name_comes_back_under_any_spelling_of_its_url(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     for (name, spellings) in [
         ("写真 🦭.txt", &["%E5%86%99%E7%9C%9F%20%F0%9F%A6%AD.txt", "%e5%86%99%e7%9c%9f%20%f0%9f%a6%ad%2Etxt"][..]),
         ("a\"b;c'd.txt", &["a%22b;c'd.txt", "a%22b%3Bc%27d.txt"]),
@@ -172,7 +172,7 @@ async fn any_name_comes_back_under_any_spelling_of_its_url(host: Host) {
 }
 
 async fn a_thumbnail_is_a_picture_of_its_own(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     for (name, bytes, mime, saved) in [
         ("photo.png", picture(600, 300, ImageFormat::Png), "image/jpeg", "photo-thumbnail.jpg"),
         ("clear", transparent(600, 300), "image/webp", "clear-thumbnail.webp"),
@@ -198,7 +198,7 @@ async fn a_thumbnail_is_a_picture_of_its_own(host: Host) {
 }
 
 async fn files_are_only_read(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     let path = file["url"].as_str().unwrap().strip_prefix(host.url()).unwrap();
     for method in ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"] {
@@ -248,7 +248,7 @@ async fn a_long_url_is_refused(host: Host) {
 }
 
 async fn pages_may_read_what_they_need(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let call = put_text(&shelf, "a.txt", b"x").await;
     let answer = call.header("origin", "https://a.example").send().await;
     assert_eq!(answer.header("access-control-allow-origin"), Some("*"));
@@ -261,7 +261,7 @@ async fn pages_may_read_what_they_need(host: Host) {
 
 async fn every_reader_gets_the_old_file_or_the_new_one_while_it_is_replaced(host: Host) {
     const REPLACEMENTS: usize = 12;
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let versions = [large(11), large(12)];
     let body = |version: &[u8]| {
         json!({
@@ -314,7 +314,7 @@ async fn every_reader_gets_the_old_file_or_the_new_one_while_it_is_replaced(host
 }
 
 async fn a_deleted_file_is_not_found_at_once(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("a.txt", "file", "text/plain", b"x").await;
     assert_eq!(shelf.fetch(&file["url"]).await.status, 200);
     shelf.delete(&file["id"]).await.payload();

@@ -1,7 +1,7 @@
 //! The three shapes of an upload, and their answers.
 
 use super::fixtures::{base64, data_url, picture, png, transparent, wav};
-use super::shelf::{MEDIA, Shelf};
+use super::test_folder::{MEDIA, TestFolder};
 use crate::host::{Answer, Host};
 use image::ImageFormat;
 use reqwest::Method;
@@ -26,7 +26,7 @@ cases! {
 }
 
 async fn shape_a_is_answered_with_a_list(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let (one, two) = (png(), picture(600, 300, ImageFormat::Jpeg));
     let answer = shelf
         .send(&json!({
@@ -54,7 +54,7 @@ async fn shape_a_is_answered_with_a_list(host: Host) {
 }
 
 async fn shape_b_is_answered_with_urls(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let answer = shelf
         .send(&json!({
             "media": [
@@ -76,7 +76,7 @@ async fn shape_b_is_answered_with_urls(host: Host) {
 }
 
 async fn shape_b_with_one_object_is_answered_with_one(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let item = json!({"fileBase64": base64(b"a,b\n1,2\n"), "fileName": "table", "fileType": "text/csv"});
     // The answer to a single item is an object, whether the item was sent in a list or not.
     for media in [item.clone(), json!([item])] {
@@ -102,7 +102,7 @@ async fn send_form(host: Host, parts: &[(&str, &[u8])]) -> Answer {
 }
 
 async fn an_html_form_is_taken_as_it_is(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let unchosen = "name=\"more\"; filename=\"\"\r\nContent-Type: application/octet-stream";
     // The second upload replaces the first.
     for content in [b"one", b"two"] {
@@ -130,7 +130,7 @@ async fn an_html_form_is_taken_as_it_is(host: Host) {
 }
 
 async fn a_name_is_no_label_and_an_honest_label_counts(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let code = b"export const a: number = 1;\n".as_slice();
     let binary = b"\0\0\x02\0\0\0\0\0\0\0\0\0\x01\0\x01\0\x18\0\xff\xff\xff".as_slice();
     let gzip = b"\x1f\x8b\x08\0\0\0\0\0\0\x03".as_slice();
@@ -160,7 +160,7 @@ async fn a_name_is_no_label_and_an_honest_label_counts(host: Host) {
 }
 
 async fn a_form_is_answered_like_named_items(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let picture = png();
     let parts: [(&str, &[u8]); 4] = [
         ("name=\"files\"; filename=\"a b.png\"\r\nContent-Type: image/png", &picture),
@@ -175,7 +175,7 @@ async fn a_form_is_answered_like_named_items(host: Host) {
 }
 
 async fn keys_may_come_in_any_order(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let text = format!(
         " {{ \"media\" : [ {{ \"base64\" : \"{}\" , \"name\" : \"late.txt\" }} ] ,\n \"type\":\"file\", \"folder\":{} }} ",
         data_url("text/plain", b"late").replace('/', "\\/"),
@@ -187,7 +187,7 @@ async fn keys_may_come_in_any_order(host: Host) {
 }
 
 async fn images_get_thumbnails_of_the_right_type(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let large = shelf.put("large.png", "image", "image/png", &picture(1000, 500, ImageFormat::Png)).await;
     let clear = shelf.put("clear.png", "image", "image/png", &transparent(300, 600)).await;
     let small = shelf.put("small.png", "image", "image/png", &png()).await;
@@ -203,7 +203,7 @@ async fn images_get_thumbnails_of_the_right_type(host: Host) {
 }
 
 async fn pictures_of_every_format_come_in(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     for (format, name, mime) in [
         (ImageFormat::Jpeg, "a.jpg", "image/jpeg"),
         (ImageFormat::Png, "a.png", "image/png"),
@@ -226,7 +226,7 @@ async fn pictures_of_every_format_come_in(host: Host) {
 }
 
 async fn sound_has_no_thumbnail(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let file = shelf.put("silence.wav", "audio", "audio/wav", &wav()).await;
     assert_eq!(file.get("thumbnailUrl"), None);
     let known = shelf.describe(&file["id"]).await.payload();
@@ -234,7 +234,7 @@ async fn sound_has_no_thumbnail(host: Host) {
 }
 
 async fn a_name_may_be_of_any_script(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     for name in ["Ünï códe.txt", "写真 🦭.txt", "a+b&c=d#e?f%20.txt", "'\"<b>.txt", "CON", ".profile", "a "] {
         let file = shelf.put(name, "file", "text/plain", name.as_bytes()).await;
         assert_eq!(file["name"], name);
@@ -245,7 +245,7 @@ async fn a_name_may_be_of_any_script(host: Host) {
 }
 
 async fn an_upload_may_have_sixty_four_files(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let media: Vec<Value> =
         (0..64).map(|at| json!({"name": format!("{at}.txt"), "base64": data_url("text/plain", b"x")})).collect();
     let body = json!({"media": media, "folder": shelf.folder, "type": "file"});

@@ -2,7 +2,7 @@
 
 use crate::case::eventually;
 use crate::host::{Call, Host};
-use crate::media::shelf::Shelf;
+use crate::media::test_folder::TestFolder;
 use crate::raw::{exchange, request};
 use crate::service::shared;
 use crate::streaming::thread_of;
@@ -183,7 +183,7 @@ async fn rows_that_are_ready_do_not_wait_for_later_ones(host: Host) {
 }
 
 async fn files_are_sent_as_they_are(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let text = "id,name\r\n".repeat(1_000);
     for (name, mime) in [("a.csv", "text/csv"), ("a.txt", "text/plain")] {
         let file = shelf.put(name, "file", mime, text.as_bytes()).await;
@@ -227,8 +227,9 @@ async fn a_client_of_http_1_0_gets_the_answer_as_it_is(host: Host) {
 
 async fn the_edge_passes_the_origins_coding_on(_: Host) {
     let db = rows(Host::Origin).await;
-    let file = Shelf::new(Host::Origin).put("a.txt", "file", "text/plain", "a text ".repeat(1_000).as_bytes()).await;
-    let file = Shelf::new(Host::Origin).at(&file["url"]);
+    let file =
+        TestFolder::new(Host::Origin).put("a.txt", "file", "text/plain", "a text ".repeat(1_000).as_bytes()).await;
+    let file = TestFolder::new(Host::Origin).at(&file["url"]);
     let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
     for (call, accepted, expected) in [
         (db.call(Method::GET, "t/5000"), "gzip", Some("gzip")),

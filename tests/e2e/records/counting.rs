@@ -1,6 +1,6 @@
 //! `count=true`: the number of all matching records without paging, whatever other options the read has.
 
-use super::asking::{SHOP, ask, refused};
+use super::both_notations::{SHOP, ask, refused};
 use crate::host::Host;
 use crate::test_db::TestDb;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! `explain=true`: the statement and MariaDB's plan, for full keys only; the statement contains no value of the client.
 
-use super::asking::{SHOP, ask, refused, spelled};
+use super::both_notations::{SHOP, ask, refused, spelled};
 use crate::host::{Host, enc};
 use crate::service::shared;
 use crate::test_db::TestDb;

@@ -1,6 +1,6 @@
 //! Aggregates, groups and `distinct`: their results, and refusals of reads that have no meaning.
 
-use super::asking::{SHOP, ask, refused, rows};
+use super::both_notations::{SHOP, ask, refused, rows};
 use crate::host::Host;
 use crate::test_db::TestDb;
 use serde_json::{Value, json};

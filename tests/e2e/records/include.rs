@@ -1,6 +1,6 @@
 //! The option `include`: related records in each record, and conditions on related records.
 
-use super::asking::{self, ask, refused};
+use super::both_notations::{self, ask, refused};
 use crate::host::Host;
 use crate::test_db::TestDb;
 use reqwest::Method;
@@ -47,7 +47,7 @@ const BLOG: &[&str] = &[
 async fn rows(db: &TestDb, table: &str, options: &Value) -> Value {
     let mut options = options.clone();
     options.as_object_mut().expect("options").entry("order").or_insert_with(|| json!({"field": "id"}));
-    asking::rows(db, table, &options).await
+    both_notations::rows(db, table, &options).await
 }
 
 /// Returns one field of each row of [`rows`].

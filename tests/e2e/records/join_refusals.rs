@@ -1,6 +1,6 @@
 //! Refused joins: which name each error contains, and the maximum number of joins.
 
-use super::asking::{SHOP, ask, field, refused};
+use super::both_notations::{SHOP, ask, field, refused};
 use super::joins::{author, by_id, with};
 use crate::host::Host;
 use crate::test_db::TestDb;

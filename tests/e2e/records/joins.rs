@@ -1,6 +1,6 @@
 //! Joins: their rows, the names of their fields, and refusals.
 
-use super::asking::{SHOP, ask, field, refused, rows};
+use super::both_notations::{SHOP, ask, field, refused, rows};
 use crate::host::Host;
 use crate::test_db::TestDb;
 use serde_json::{Value, json};
@@ -316,7 +316,7 @@ async fn a_single_record_takes_joins(host: Host) {
     let db = TestDb::new(host, SHOP).await;
     let join = with(author("JOIN"), json!({"nest": true, "selectFields": ["name"]}));
     let options = json!({"join": [join], "selectFields": ["title"]});
-    let rest = super::asking::spelled("books", &options);
+    let rest = super::both_notations::spelled("books", &options);
     let rest = rest.replacen("books?", "books/2?", 1);
     assert_eq!(db.get(&rest).await.payload(), json!({"title": "Snow", "authors": {"name": "Bo"}}));
     let rest = rest.replacen("books/2?", "books/4?", 1);

@@ -1,6 +1,6 @@
 //! `nest: true`: a joined record is an object, or null if there is none.
 
-use super::asking::{SHOP, ask, rows};
+use super::both_notations::{SHOP, ask, rows};
 use super::joins::{author, by_id, with};
 use crate::host::Host;
 use crate::test_db::TestDb;

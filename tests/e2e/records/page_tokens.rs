@@ -1,6 +1,6 @@
 //! `next` and `after`: a cursor works only for the read that it came from.
 
-use super::asking::{SHOP, ask, refused, spelled};
+use super::both_notations::{SHOP, ask, refused, spelled};
 use super::paging::by;
 use crate::host::Host;
 use crate::service::shared;

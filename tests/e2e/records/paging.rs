@@ -1,6 +1,6 @@
 //! Keyset pagination: every record once, in the order of the unpaged read; and cursors that work only for their read.
 
-use super::asking::{SHOP, ask};
+use super::both_notations::{SHOP, ask};
 use crate::host::{Answer, Host};
 use crate::test_db::TestDb;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! `fullTextSearch`: the records found in each mode, their scores, their order, and a search without an index.
 
-use super::asking::{ask, field, refused, rows};
+use super::both_notations::{ask, field, refused, rows};
 use crate::host::Host;
 use crate::test_db::TestDb;
 use reqwest::Method;

@@ -1,7 +1,7 @@
 //! Reads whole lists in parts, in every way that there is, by callers with and without limits: the parts together are the
 //! list, and each part but the last says that more follow.
 
-use super::asking::spelled;
+use super::both_notations::spelled;
 use crate::host::{Answer, Call, Host, enc};
 use crate::mcp;
 use crate::roles::{Caller, create_role, role_of};

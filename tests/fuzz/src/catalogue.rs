@@ -2,7 +2,7 @@
 //! further tables with more names and types.
 
 use origin::query::catalog::relations::{ForeignKey, Relations};
-use origin::query::catalog::{Case, Charset, CharsetCoverage, Column, Kind, Table, Traits};
+use origin::query::catalog::{CaseSensitivity, Charset, CharsetCoverage, Column, Kind, Table, Traits};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::sync::{Arc, LazyLock};
 
@@ -117,7 +117,7 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
             }
             _ => Charset::Unicode,
         },
-        case: Case::Folded,
+        case_sensitivity: CaseSensitivity::Insensitive,
         type_text: match (name, kind) {
             ("note" | "line", _) => "text".to_owned(),
             (_, Kind::Text) => "varchar(200)".to_owned(),

@@ -16,11 +16,11 @@ use arbitrary::{Arbitrary, Unstructured};
 use reference::Expected;
 use shared::error::Problem;
 use shared::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_PART_HEAD_MAX_BYTES};
-use shared::upload::{Event, Parser, UploadForm, UploadLimits};
+use shared::upload::{Event, ParsedUpload, Parser, UploadLimits};
 use writer::{Body, Edit, FORM_TYPE};
 
 /// The form of a parsed body, and the bytes of its files in order.
-pub type Read = Result<(UploadForm, Vec<Vec<u8>>), Problem>;
+pub type Read = Result<(ParsedUpload, Vec<Vec<u8>>), Problem>;
 
 /// Maximum bytes that a parser may allocate: its chunk, the head of a part or a text (up to three times while it grows
 /// or is unescaped), the collected base64, and its own fields.

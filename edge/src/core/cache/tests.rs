@@ -4,7 +4,7 @@ mod files;
 
 use super::*;
 use crate::core::gateway::tests::{NOW, call, decide_logged, gateway_with, key_of};
-use crate::core::{BodyLength, Decision, Gateway, Head, IncomingRequest, RequestLog};
+use crate::core::{BodyLength, Decision, Gateway, IncomingRequest, RequestLog, RequestParts};
 use entry::{FILE_REQUEST_HEADERS, HELD_MAX_BYTES, STREAMED_MAX_BYTES};
 use shared::error::ErrorCode;
 use shared::key::Access::{Full, Read};
@@ -128,7 +128,7 @@ fn an_entry_of_a_read_is_served_as_its_caller_accepts_it() {
     assert_eq!(stored, expected);
     let entry: Headers = stored.into_iter().collect();
     let serve = |entry: &Headers, request: &str| {
-        let head = Head { method: "GET".to_owned(), headers: headers(request), ..Head::default() };
+        let head = RequestParts { method: "GET".to_owned(), headers: headers(request), ..RequestParts::default() };
         let served = lookup.serve(entry, &IncomingRequest::of(head), Some(3_900)).unwrap().unwrap();
         (served.head.status, served.body, served.head)
     };

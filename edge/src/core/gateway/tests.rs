@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{AccessConfig, Config};
 use crate::core::headers::without_port;
 use crate::core::incoming_request::scheme_and_host;
-use crate::core::{Form, Head, OriginHead, Outcome, judge};
+use crate::core::{Form, OriginHead, Outcome, RequestParts, judge};
 use futures_util::FutureExt as _;
 use shared::cors::CorsOrigins;
 use shared::ident::ProjectName;
@@ -56,7 +56,7 @@ pub(in crate::core) fn gateway_with(change: impl FnOnce(&mut Config)) -> Gateway
 }
 
 impl IncomingRequest {
-    pub(in crate::core) fn of(head: Head) -> Self {
+    pub(in crate::core) fn of(head: RequestParts) -> Self {
         let mut request = Self::read(head, 0, || Ok::<_, ()>([0; 10])).unwrap();
         request.request_id = RequestId::from_incoming("r1").unwrap();
         request
@@ -75,7 +75,7 @@ impl IncomingRequest {
 /// Returns a request with a key or token, without a body.
 pub(in crate::core) fn call(method: &str, url: &str, key: Option<String>) -> IncomingRequest {
     let url = format!("https://api.test{url}");
-    let request = IncomingRequest::of(Head { method: method.to_owned(), url, ..Head::default() });
+    let request = IncomingRequest::of(RequestParts { method: method.to_owned(), url, ..RequestParts::default() });
     match key {
         Some(key) => request.with("authorization", &format!("Bearer {key}")),
         None => request,
@@ -351,7 +351,7 @@ fn the_path_and_query_are_forwarded_as_they_came() {
         ("http://edge.example/a?", "http://o:1/a?"),
         ("http://edge.example/a?b?c/d", "http://o:1/a?b?c/d"),
     ] {
-        let head = Head { url: url.to_owned(), ..Head::default() };
+        let head = RequestParts { url: url.to_owned(), ..RequestParts::default() };
         assert_eq!(IncomingRequest::of(head).target("http://o:1"), target);
     }
 }

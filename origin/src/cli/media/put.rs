@@ -83,7 +83,7 @@ impl PutArgs {
             let kind = self.kind.unwrap_or_else(|| guess(staged.head()));
             let visibility = match self.private {
                 true => Visibility::Private,
-                false => Visibility::Public,
+                false => Visibility::Undeclared,
             };
             let label = None;
             let claim = Claim { name, label, kind, visibility };

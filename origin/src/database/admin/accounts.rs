@@ -3,7 +3,7 @@
 mod end;
 mod state;
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -143,7 +143,7 @@ impl Admin {
         let mut conn = self.conn().await?;
         let mut accounts = Accounts::new();
         let users: Result<Vec<(String, String, Option<String>)>, _> = self
-            .within(ask::all(
+            .within(typed_rows::all(
                 conn.query_iter(
                     "SELECT User, Host, authentication_string FROM mysql.user WHERE User LIKE 'selkie-%-r_'",
                 ),
@@ -157,14 +157,14 @@ impl Admin {
         for (user, host, password_hash) in users {
             accounts.insert((user, host), AccountState { password_hash, ..AccountState::default() });
         }
-        let grants: Vec<Grant> = self.within(ask::all(conn.query_iter(GRANTS))).await?;
+        let grants: Vec<Grant> = self.within(typed_rows::all(conn.query_iter(GRANTS))).await?;
         for (grantee, kind, place, privilege) in grants {
             if let Some(state) = split_grantee(&grantee).and_then(|name| accounts.get_mut(&name)) {
                 state.note(&kind, place, privilege);
             }
         }
         let roles: Vec<(String, String, String)> = self
-            .within(ask::all(
+            .within(typed_rows::all(
                 conn.query_iter("SELECT User, Host, Role FROM mysql.roles_mapping WHERE User LIKE 'selkie-%-r_'"),
             ))
             .await?;
@@ -294,12 +294,13 @@ impl Admin {
             Err(error) => return Err(error),
         };
         let mut state = AccountState::default();
-        let grants: Vec<Grant> = self.within(ask::all(conn.query_iter(GRANTS))).await?;
+        let grants: Vec<Grant> = self.within(typed_rows::all(conn.query_iter(GRANTS))).await?;
         for (_, kind, place, privilege) in grants {
             state.note(&kind, place, privilege);
         }
-        let roles: Vec<String> =
-            self.within(ask::all(conn.query_iter("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES"))).await?;
+        let roles: Vec<String> = self
+            .within(typed_rows::all(conn.query_iter("SELECT ROLE_NAME FROM information_schema.APPLICABLE_ROLES")))
+            .await?;
         state.roles.extend(roles);
         // An error is ignored: the connection is dropped in any case.
         let _ = self.within(conn.disconnect()).await;
@@ -317,7 +318,7 @@ impl Admin {
     ) -> Result<Vec<(DatabaseName, TableName, FieldName)>, AdminError> {
         let mut conn = self.log_in(account).await?;
         let rows: Vec<(String, String, String)> = self
-            .within(ask::all(conn.query_iter(
+            .within(typed_rows::all(conn.query_iter(
                 "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS
                  ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
             )))

@@ -4,7 +4,7 @@ use mysql_async::prelude::Queryable;
 
 use super::quote::ident;
 use super::{Admin, AdminError};
-use crate::database::ask;
+use crate::database::typed_rows;
 
 /// The numbers of recorded keys, databases and media files of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Admin {
         let counts = "SELECT (SELECT COUNT(*) FROM selkie.`keys`), (SELECT COUNT(*) FROM selkie.`databases`), \
              (SELECT COUNT(*) FROM selkie.media), (SELECT COUNT(*) FROM selkie.projects WHERE name <> 'default') + \
              (SELECT COUNT(*) FROM selkie.roles) + (SELECT COUNT(*) FROM selkie.issuers)";
-        let counts: Option<(u64, u64, u64, u64)> = self.within(ask::first(conn.query_iter(counts))).await?;
+        let counts: Option<(u64, u64, u64, u64)> = self.within(typed_rows::first(conn.query_iter(counts))).await?;
         let (keys, databases, files, others) = counts.ok_or(AdminError::Corrupt("count"))?;
         Ok(Content { keys, databases, files, others })
     }

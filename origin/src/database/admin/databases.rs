@@ -1,6 +1,6 @@
 //! Lists, creates and drops MariaDB's databases.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::prelude::Queryable;
 use shared::ident::{DatabaseName, folded};
 
@@ -22,7 +22,7 @@ impl Admin {
     pub async fn databases(&self) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
-            .within(ask::all(
+            .within(typed_rows::all(
                 conn.query_iter("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA ORDER BY SCHEMA_NAME"),
             ))
             .await?;
@@ -34,7 +34,7 @@ impl Admin {
     pub async fn databases_with(&self, table: &str) -> Result<Vec<DatabaseName>, AdminError> {
         let mut conn = self.conn().await?;
         let names: Vec<String> = self
-            .within(ask::all(
+            .within(typed_rows::all(
                 conn.exec_iter("SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_NAME = ?", (table,)),
             ))
             .await?;
@@ -44,7 +44,7 @@ impl Admin {
     pub async fn exists(&self, name: &str) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
         let found: Option<u8> = self
-            .within(ask::first(
+            .within(typed_rows::first(
                 conn.exec_iter("SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ? LIMIT 1", (name,)),
             ))
             .await?;
@@ -81,7 +81,8 @@ impl Admin {
     /// otherwise the name as given.
     pub async fn canonical(&self, name: &DatabaseName) -> Result<DatabaseName, AdminError> {
         let mut conn = self.conn().await?;
-        let folds: Option<u8> = self.within(ask::first(conn.query_iter("SELECT @@lower_case_table_names"))).await?;
+        let folds: Option<u8> =
+            self.within(typed_rows::first(conn.query_iter("SELECT @@lower_case_table_names"))).await?;
         match folds {
             Some(0) | None => Ok(name.clone()),
             Some(_) => DatabaseName::parse(&folded(name.as_str())).map_err(|_| AdminError::Corrupt("database name")),

@@ -4,7 +4,7 @@ use mysql_async::prelude::Queryable;
 use shared::ident::DatabaseName;
 
 use super::quote::ident;
-use super::{Admin, AdminError, Created, ask};
+use super::{Admin, AdminError, Created, typed_rows};
 
 /// The comment of the demo's database until it is filled, by which an interrupted start is recognised.
 const UNFINISHED: &str = "Selkie has not filled its demo yet";
@@ -20,7 +20,7 @@ impl Admin {
         let unfinished =
             "SELECT 1 FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ? AND SCHEMA_COMMENT = ? LIMIT 1";
         let asked = conn.exec_iter(unfinished, (name.as_str(), UNFINISHED));
-        let unfinished: Option<u8> = self.within(ask::first(asked)).await?;
+        let unfinished: Option<u8> = self.within(typed_rows::first(asked)).await?;
         drop(conn);
         if unfinished.is_some() {
             self.drop_database(name).await?;

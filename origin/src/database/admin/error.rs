@@ -1,7 +1,7 @@
 //! Errors of administration, most of them converted from the driver's errors. Messages quote MariaDB's message, but not
 //! the statement that failed.
 
-use crate::database::ask::UnexpectedType;
+use crate::database::typed_rows::UnexpectedType;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {

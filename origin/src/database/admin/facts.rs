@@ -1,6 +1,6 @@
 //! Reads properties of the MariaDB server, for the command `selkie doctor`, backups, metrics and limits.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
 use shared::ident::DatabaseName;
@@ -67,19 +67,19 @@ impl Admin {
     /// such as `root@localhost`.
     pub async fn definers(&self, database: &DatabaseName) -> Result<Vec<(String, String)>, AdminError> {
         let mut conn = self.conn().await?;
-        self.within(ask::all(conn.exec_iter(DEFINERS, vec![database.as_str(); 4]))).await
+        self.within(typed_rows::all(conn.exec_iter(DEFINERS, vec![database.as_str(); 4]))).await
     }
 
     pub async fn server_facts(&self) -> Result<ServerFacts, AdminError> {
         let mut conn = self.conn().await?;
         let row: Option<(String, f64, u64)> = self
-            .within(ask::first(
+            .within(typed_rows::first(
                 conn.query_iter("SELECT VERSION(), CAST(UNIX_TIMESTAMP(NOW(6)) AS DOUBLE), @@max_connections"),
             ))
             .await?;
         let (version, clock, max_connections) = row.ok_or(AdminError::Corrupt("answer about the server"))?;
         let far_reaching_engines = self
-            .within(ask::all(conn.query_iter(
+            .within(typed_rows::all(conn.query_iter(
                 "SELECT ENGINE FROM information_schema.ENGINES WHERE SUPPORT IN ('YES', 'DEFAULT')
                  AND ENGINE IN ('FEDERATED', 'CONNECT', 'SPIDER', 'S3', 'OQGRAPH', 'SPHINX')",
             )))
@@ -91,7 +91,7 @@ impl Admin {
     pub async fn packet_max_bytes(&self) -> Result<usize, AdminError> {
         let mut conn = self.conn().await?;
         let bytes: Option<usize> =
-            self.within(ask::first(conn.query_iter("SELECT @@GLOBAL.max_allowed_packet"))).await?;
+            self.within(typed_rows::first(conn.query_iter("SELECT @@GLOBAL.max_allowed_packet"))).await?;
         bytes.ok_or(AdminError::Corrupt("answer about the server"))
     }
 
@@ -99,7 +99,7 @@ impl Admin {
     /// is committed or rolled back.
     pub async fn prepared_xa(&self) -> Result<usize, AdminError> {
         let mut conn = self.conn().await?;
-        let found: Vec<Row> = self.within(ask::all(conn.query_iter("XA RECOVER"))).await?;
+        let found: Vec<Row> = self.within(typed_rows::all(conn.query_iter("XA RECOVER"))).await?;
         Ok(found.len())
     }
 
@@ -108,7 +108,7 @@ impl Admin {
     pub async fn strange_grants(&self) -> Result<Option<Vec<StrangeGrant>>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Result<Vec<(String, String, Option<String>)>, _> = self
-            .within(ask::all(conn.query_iter(
+            .within(typed_rows::all(conn.query_iter(
                 "SELECT User, Host, NULL FROM mysql.user WHERE User = ''
                  UNION ALL SELECT User, Host, Db FROM mysql.db WHERE User IN ('', 'PUBLIC')",
             )))

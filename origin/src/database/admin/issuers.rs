@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::Params;
 use mysql_async::prelude::Queryable;
 use shared::ident::{ProjectName, RoleName};
@@ -93,7 +93,7 @@ impl Admin {
         let of = of.map(ProjectName::as_str);
         let values: Params = (of, of).into();
         let rows: Vec<RawIssuer> = self
-            .within(ask::all(conn.exec_iter(
+            .within(typed_rows::all(conn.exec_iter(
                 "SELECT project, issuer, audience, jwks_url, jwks, role_claim, role, role_map, created_at
                  FROM selkie.issuers WHERE ? IS NULL OR project = ? ORDER BY project, issuer",
                 values,

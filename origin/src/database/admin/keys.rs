@@ -1,7 +1,7 @@
 //! Rows of `selkie.keys` and `selkie.signing_keys`. They record that a key was issued; neither private keys nor tokens
 //! are stored.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, TxOpts, Value};
 use shared::ident::{ProjectName, RoleName};
@@ -160,7 +160,7 @@ impl Admin {
         let mut conn = self.conn().await?;
         let query = "SELECT COUNT(*) FROM selkie.`keys` \
              WHERE project = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)";
-        let count = self.within(ask::first(conn.exec_iter(query, (of.as_str(), now)))).await?;
+        let count = self.within(typed_rows::first(conn.exec_iter(query, (of.as_str(), now)))).await?;
         Ok(count.unwrap_or(0))
     }
 
@@ -197,7 +197,7 @@ impl Admin {
     async fn key_rows(&self, with: &str, condition: &str, values: Params) -> Result<Vec<KeyRow>, AdminError> {
         let mut conn = self.conn().await?;
         let query = format!("{with}SELECT {COLUMNS} FROM selkie.`keys` WHERE {condition}");
-        let rows: Vec<RawKey> = self.within(ask::all(conn.exec_iter(query, values))).await?;
+        let rows: Vec<RawKey> = self.within(typed_rows::all(conn.exec_iter(query, values))).await?;
         rows.into_iter().map(key_row).collect()
     }
 
@@ -207,7 +207,7 @@ impl Admin {
         let mut conn = self.conn().await?;
         let project = of.map(ProjectName::as_str);
         let found: Option<u8> = self
-            .within(ask::first(conn.exec_iter(
+            .within(typed_rows::first(conn.exec_iter(
                 "SELECT revoked_at IS NOT NULL FROM selkie.`keys` WHERE id = ? AND (? IS NULL OR project = ?)",
                 (id.to_string(), project, project),
             )))
@@ -230,7 +230,7 @@ impl Admin {
             );
             let values: Vec<Value> = ids.iter().map(|id| id.to_string().into()).collect();
             let rows: Vec<(String, bool)> =
-                self.within(ask::all(conn.exec_iter(query, Params::Positional(values)))).await?;
+                self.within(typed_rows::all(conn.exec_iter(query, Params::Positional(values)))).await?;
             for (id, is_revoked) in rows {
                 let id = Uuid::try_parse(&id).map_err(|_| AdminError::Corrupt("key id"))?;
                 statuses.insert(id, if is_revoked { KeyStatus::Revoked } else { KeyStatus::Live });
@@ -243,7 +243,7 @@ impl Admin {
     pub async fn key_ids_beginning_with(&self, text: &str) -> Result<Vec<Uuid>, AdminError> {
         let mut conn = self.conn().await?;
         let query = "SELECT id FROM selkie.`keys` WHERE id LIKE ? ORDER BY id LIMIT 2";
-        let ids: Vec<String> = self.within(ask::all(conn.exec_iter(query, (format!("{text}%"),)))).await?;
+        let ids: Vec<String> = self.within(typed_rows::all(conn.exec_iter(query, (format!("{text}%"),)))).await?;
         ids.iter().map(|id| Uuid::try_parse(id).map_err(|_| AdminError::Corrupt("key id"))).collect()
     }
 
@@ -282,7 +282,7 @@ impl Admin {
     pub async fn signing_keys(&self) -> Result<Vec<SigningKeyRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64, Option<u64>)> = self
-            .within(ask::all(conn.query_iter(
+            .within(typed_rows::all(conn.query_iter(
                 // Ids are UUIDv7, so they sort keys that were made in the same second by their age.
                 "SELECT kid, created_at, retired_at FROM selkie.signing_keys ORDER BY created_at DESC, kid DESC",
             )))
@@ -315,7 +315,7 @@ impl Admin {
     pub async fn key_changes(&self) -> Result<KeyVersion, AdminError> {
         let mut conn = self.conn().await?;
         let query = "SELECT version, of_projects FROM selkie.key_changes WHERE id = 1";
-        let found: Option<(u64, u64)> = self.within(ask::first(conn.query_iter(query))).await?;
+        let found: Option<(u64, u64)> = self.within(typed_rows::first(conn.query_iter(query))).await?;
         let (all, of_projects) = found.ok_or(AdminError::Corrupt("state of keys"))?;
         Ok(KeyVersion { all, of_projects })
     }
@@ -334,7 +334,7 @@ impl Admin {
         }
         let mut conn = self.conn().await?;
         let query = "SELECT project FROM selkie.project_key_changes WHERE version > ?";
-        let names: Vec<String> = self.within(ask::all(conn.exec_iter(query, (since.all,)))).await?;
+        let names: Vec<String> = self.within(typed_rows::all(conn.exec_iter(query, (since.all,)))).await?;
         names.iter().map(|name| project(name)).collect::<Result<_, _>>().map(Some)
     }
 

@@ -2,7 +2,7 @@
 //! Each statement must be repeatable, since a migration runs again if the program crashed before recording it. All
 //! times are whole seconds since 1970.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::prelude::Queryable;
 
 use super::{Admin, AdminError};
@@ -225,7 +225,7 @@ impl Admin {
     /// migration is recorded.
     pub async fn schema_version(&self) -> Result<Option<u32>, AdminError> {
         let mut conn = self.conn().await?;
-        let found = self.within(ask::first(conn.query_iter("SELECT MAX(version) FROM selkie.migrations"))).await;
+        let found = self.within(typed_rows::first(conn.query_iter("SELECT MAX(version) FROM selkie.migrations"))).await;
         match found {
             Ok(version) => Ok(version.flatten()),
             Err(error) if error.errno().is_some_and(|errno| ABSENT.contains(&errno)) => Ok(None),

@@ -7,7 +7,7 @@ use mysql_async::prelude::Queryable;
 use shared::ident::{DatabaseName, ProjectName};
 
 use super::{Admin, AdminError};
-use crate::database::ask;
+use crate::database::typed_rows;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectRow {
@@ -61,7 +61,7 @@ impl Admin {
     pub async fn projects(&self) -> Result<Vec<ProjectRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64)> = self
-            .within(ask::all(conn.query_iter("SELECT name, created_at FROM selkie.projects ORDER BY name")))
+            .within(typed_rows::all(conn.query_iter("SELECT name, created_at FROM selkie.projects ORDER BY name")))
             .await?;
         rows.into_iter().map(|(name, created_at)| Ok(ProjectRow { name: project(&name)?, created_at })).collect()
     }
@@ -80,7 +80,9 @@ impl Admin {
     pub async fn owned_databases(&self) -> Result<Vec<DatabaseRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, String, String)> = self
-            .within(ask::all(conn.query_iter("SELECT name, project, drops FROM selkie.`databases` ORDER BY name")))
+            .within(typed_rows::all(
+                conn.query_iter("SELECT name, project, drops FROM selkie.`databases` ORDER BY name"),
+            ))
             .await?;
         rows.into_iter()
             .map(|(name, owner, drops)| {

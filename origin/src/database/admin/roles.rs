@@ -1,6 +1,6 @@
 //! Rows of `selkie.roles`. Each change increments the version that origins poll each second, [`Admin::key_changes`].
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::prelude::Queryable;
 use shared::ident::{ProjectName, RoleName};
 
@@ -56,7 +56,7 @@ impl Admin {
     pub async fn role(&self, of: &ProjectName, name: &RoleName) -> Result<Option<RoleRow>, AdminError> {
         let mut conn = self.conn().await?;
         let query = "SELECT definition, created_at, updated_at FROM selkie.roles WHERE project = ? AND name = ?";
-        let found = self.within(ask::first(conn.exec_iter(query, (of.as_str(), name.as_str())))).await?;
+        let found = self.within(typed_rows::first(conn.exec_iter(query, (of.as_str(), name.as_str())))).await?;
         let row = |(definition, created_at, updated_at)| RoleRow {
             project: of.clone(),
             name: name.clone(),
@@ -79,7 +79,7 @@ impl Admin {
         let of = of.map(ProjectName::as_str);
         let (project_before, before) = after.map(|(of, name)| (of.as_str(), name.as_str())).unwrap_or_default();
         let rows: Vec<(String, String, u64, u64)> = self
-            .within(ask::all(conn.exec_iter(
+            .within(typed_rows::all(conn.exec_iter(
                 "SELECT project, name, created_at, updated_at FROM selkie.roles
                  WHERE (? IS NULL OR project = ?) AND (project > ? OR project = ? AND name > ?)
                  ORDER BY project, name LIMIT ?",
@@ -98,7 +98,7 @@ impl Admin {
         let mut conn = self.conn().await?;
         let query = "SELECT COUNT(*), CAST(COALESCE(SUM(LENGTH(definition)), 0) AS UNSIGNED) FROM selkie.roles \
              WHERE project = ? AND name <> ?";
-        let found = self.within(ask::first(conn.exec_iter(query, (of.as_str(), but.as_str())))).await?;
+        let found = self.within(typed_rows::first(conn.exec_iter(query, (of.as_str(), but.as_str())))).await?;
         Ok(found.unwrap_or_default())
     }
 }

@@ -9,7 +9,7 @@ use super::dump::Refusal;
 use super::quote::ident;
 use super::{Admin, AdminError};
 use crate::config::Account;
-use crate::database::ask;
+use crate::database::typed_rows;
 use crate::query::sql::script::Quoting;
 
 pub struct ScriptSession {
@@ -24,7 +24,8 @@ impl Admin {
     pub async fn open_script(&self, account: &Account) -> Result<ScriptSession, AdminError> {
         let mut conn = self.connect_for_dump(&account.user, &account.password).await?;
         self.within(conn.query_drop("SET NAMES utf8mb4")).await?;
-        let packet: Option<usize> = self.within(ask::first(conn.query_iter("SELECT @@max_allowed_packet"))).await?;
+        let packet: Option<usize> =
+            self.within(typed_rows::first(conn.query_iter("SELECT @@max_allowed_packet"))).await?;
         let statement_max_bytes = packet.ok_or(AdminError::Corrupt("answer about the server"))?;
         Ok(ScriptSession { admin: self.clone(), conn, user: account.user.clone(), statement_max_bytes })
     }
@@ -41,7 +42,8 @@ impl ScriptSession {
     }
 
     pub async fn quoting(&mut self) -> Result<Quoting, AdminError> {
-        let mode: Option<String> = self.admin.within(ask::first(self.conn.query_iter("SELECT @@sql_mode"))).await?;
+        let mode: Option<String> =
+            self.admin.within(typed_rows::first(self.conn.query_iter("SELECT @@sql_mode"))).await?;
         let mode = mode.unwrap_or_default();
         let has = |name: &str| mode.split(',').any(|word| word == name);
         Ok(Quoting { ansi: has("ANSI_QUOTES"), no_escapes: has("NO_BACKSLASH_ESCAPES") })

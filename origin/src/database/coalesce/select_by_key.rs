@@ -4,7 +4,7 @@ use super::{CoalescedStatement, Coalescer, Requests};
 use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::pool::Lease;
-use crate::database::run::{bind, two, value};
+use crate::database::run::{bind, first_two_rows, value};
 use crate::query::plan::KeyShape;
 use crate::query::sql;
 use mysql_async::{Row, Value};
@@ -34,7 +34,7 @@ impl CoalescedStatement for Reads {
     }
 
     async fn run_one(connection: &mut Connection, shape: &KeyShape, key: i64) -> mysql_async::Result<Option<Row>> {
-        let (row, _) = two(connection, sql::select_by_key(shape, key)).await?;
+        let (row, _) = first_two_rows(connection, sql::select_by_key(shape, key)).await?;
         Ok(row)
     }
 

@@ -1,8 +1,8 @@
 //! Probes a host: whether it answers, and whether it can be used. The probe uses only statements
 //! that MariaDB answers even on a cluster node that is not ready.
 
-use super::{Inner, Purpose};
-use crate::database::ask;
+use super::{HostRole, Inner};
+use crate::database::typed_rows;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Opts, Row};
 use std::sync::Weak;
@@ -56,14 +56,14 @@ pub struct HostFacts {
     pub state: &'static str,
 }
 
-pub(super) async fn facts(options: Opts, purpose: Purpose) -> Result<HostFacts, String> {
+pub(super) async fn facts(options: Opts, purpose: HostRole) -> Result<HostFacts, String> {
     let asking = async {
         let mut conn = Conn::new(options).await?;
         let health = ask_health(&mut conn, purpose).await?;
         let query = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'binlog_format')";
-        let variables: Vec<(String, String)> = ask::all(conn.query_iter(query)).await?;
+        let variables: Vec<(String, String)> = typed_rows::all(conn.query_iter(query)).await?;
         let query = "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_status'";
-        let status: Option<(String, String)> = ask::first(conn.query_iter(query)).await?;
+        let status: Option<(String, String)> = typed_rows::first(conn.query_iter(query)).await?;
         conn.disconnect().await?;
         let value = |name: &str| variables.iter().find(|(found, _)| found == name).map(|(_, value)| value.clone());
         Ok::<_, mysql_async::Error>(HostFacts {
@@ -109,7 +109,7 @@ pub(super) async fn always(hosts: Weak<Inner>, index: usize, options: Opts) {
     }
 }
 
-async fn probe(conn: &mut Option<Conn>, options: &Opts, purpose: Purpose) -> mysql_async::Result<Health> {
+async fn probe(conn: &mut Option<Conn>, options: &Opts, purpose: HostRole) -> mysql_async::Result<Health> {
     if let Some(open) = conn
         && let Ok(health) = ask_health(open, purpose).await
     {
@@ -121,26 +121,26 @@ async fn probe(conn: &mut Option<Conn>, options: &Opts, purpose: Purpose) -> mys
     ask_health(open, purpose).await
 }
 
-async fn ask_health(conn: &mut Conn, purpose: Purpose) -> mysql_async::Result<Health> {
+async fn ask_health(conn: &mut Conn, purpose: HostRole) -> mysql_async::Result<Health> {
     let statement = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'wsrep_on')";
-    let variables: Vec<(String, String)> = ask::all(conn.query_iter(statement)).await?;
+    let variables: Vec<(String, String)> = typed_rows::all(conn.query_iter(statement)).await?;
     let is_on = |name: &str| variables.iter().any(|(found, value)| found == name && value != "OFF" && value != "0");
     if is_on("wsrep_on") {
         let statement = "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_local_state')";
-        let status: Vec<(String, String)> = ask::all(conn.query_iter(statement)).await?;
+        let status: Vec<(String, String)> = typed_rows::all(conn.query_iter(statement)).await?;
         let is = |name: &str, wanted: &str| status.iter().any(|(found, value)| found == name && value == wanted);
         return Ok(match () {
             () if !is("wsrep_ready", "ON") => Health::Lost(Lost::NotReady),
             () if !is("wsrep_local_state", SYNCED) => Health::Behind,
-            () if purpose == Purpose::Serving && is_on("read_only") => Health::Lost(Lost::ReadOnly),
+            () if purpose == HostRole::Serving && is_on("read_only") => Health::Lost(Lost::ReadOnly),
             () => Health::Well,
         });
     }
     match purpose {
-        Purpose::Serving if is_on("read_only") => Ok(Health::Lost(Lost::ReadOnly)),
-        Purpose::Serving => Ok(Health::Well),
-        Purpose::Reading => {
-            let row: Option<Row> = ask::first(conn.query_iter("SHOW SLAVE STATUS")).await?;
+        HostRole::Serving if is_on("read_only") => Ok(Health::Lost(Lost::ReadOnly)),
+        HostRole::Serving => Ok(Health::Well),
+        HostRole::Reading => {
+            let row: Option<Row> = typed_rows::first(conn.query_iter("SHOW SLAVE STATUS")).await?;
             Ok(row.map_or(Health::Lost(Lost::NoReplica), |row| replication(&row)))
         }
     }

@@ -41,7 +41,7 @@ fn reads_take_turns_among_the_replicas_that_are_well() {
     let mut state = state(None, &[WELL, LOST, WELL]);
     let mut picked = Vec::new();
     for _ in 0..4 {
-        let Pick::Host(index) = state.pick(Purpose::Reading) else {
+        let Pick::Host(index) = state.pick(HostRole::Reading) else {
             panic!("a replica is well");
         };
         state.last_read = index;
@@ -53,7 +53,7 @@ fn reads_take_turns_among_the_replicas_that_are_well() {
 #[tokio::test]
 async fn a_single_host_serves_without_a_probe() {
     let address = DatabaseAddress::parse("mysql://u:p@127.0.0.1:1/").unwrap();
-    let hosts = Hosts::new(&address, Purpose::Serving);
+    let hosts = Hosts::new(&address, HostRole::Serving);
     let host = hosts.pick().await.unwrap();
     assert!(host.left.is_none());
     assert!(!hosts.suspect(&host));
@@ -63,7 +63,7 @@ async fn a_single_host_serves_without_a_probe() {
 #[tokio::test]
 async fn statements_on_a_host_that_is_left_end() {
     let address = DatabaseAddress::parse("mysql://u:p@127.0.0.1:1,127.0.0.1:2/").unwrap();
-    let hosts = Hosts::new(&address, Purpose::Serving);
+    let hosts = Hosts::new(&address, HostRole::Serving);
     hosts.0.state().is_probing = true;
     hosts.0.report(1, Health::Well);
     hosts.0.report(0, Health::Well);

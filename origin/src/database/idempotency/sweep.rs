@@ -3,7 +3,7 @@
 
 use crate::database::error::DbError;
 use crate::database::pool::{Lease, Pools};
-use crate::database::run::{self, Progress, SessionEffect, within};
+use crate::database::run::{self, SessionEffect, StatementStats, within};
 use crate::database::transaction;
 use crate::query::sql::{Statement, receipt};
 use mysql_async::Value;
@@ -49,7 +49,7 @@ async fn sweep_some(lease: &mut Lease, database: &DatabaseName, limit: Duration)
     let mut swept = 0;
     for key in first_column(lease, old, limit).await? {
         let statement = vec![receipt::delete(database, key)];
-        let progress = Progress::default();
+        let progress = StatementStats::default();
         let deleted = transaction::write(lease, statement, SessionEffect::Anything, limit, &progress).await?;
         swept += deleted.affected;
     }

@@ -1,7 +1,7 @@
 //! Errors of the media tables, and their conversion to problem responses. The responses contain no SQL and no message
 //! of MariaDB.
 
-use crate::database::ask::UnexpectedType;
+use crate::database::typed_rows::UnexpectedType;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::{FolderPath, MediaName};

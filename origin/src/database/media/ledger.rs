@@ -3,7 +3,7 @@
 //! an entry for deletion: no file may refer to its object any more. A transaction that marks an entry and one that
 //! creates a file from it lock the same row, so only the first succeeds, whatever the origins' clocks say.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use std::collections::HashSet;
 
 use mysql_async::Params;
@@ -77,7 +77,7 @@ impl MediaTable {
         let mut lent = self.conn_of(None).await?;
         let id: Option<String> = self
             .within(async {
-                let id = ask::first(lent.conn.query_iter("SELECT uuid FROM selkie.installation"));
+                let id = typed_rows::first(lent.conn.query_iter("SELECT uuid FROM selkie.installation"));
                 Ok::<_, TableError>(id.await?)
             })
             .await?;
@@ -141,7 +141,7 @@ impl MediaTable {
         let found: Vec<Vec<u8>> = self
             .retrying(async || {
                 let mut lent = self.conn_of(project).await?;
-                Ok::<_, TableError>(ask::all(lent.conn.exec_iter(statement, values.clone())).await?)
+                Ok::<_, TableError>(typed_rows::all(lent.conn.exec_iter(statement, values.clone())).await?)
             })
             .await?;
         found.iter().map(|bytes| object_key(bytes)).collect()

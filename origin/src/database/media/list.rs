@@ -1,6 +1,6 @@
 //! Lists a project's media files by an SQL query built from typed options.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Value};
 use shared::ident::ProjectName;
@@ -28,7 +28,7 @@ impl MediaTable {
             let statement = format!("SELECT COUNT(*) FROM selkie.media WHERE {conditions}");
             let values = Params::Positional(values.clone());
             let count: Option<u64> = self
-                .within(async { Ok::<_, TableError>(ask::first(conn.exec_iter(statement, values)).await?) })
+                .within(async { Ok::<_, TableError>(typed_rows::first(conn.exec_iter(statement, values)).await?) })
                 .await?;
             Some(count.ok_or(TableError::Corrupt("count"))?)
         } else {
@@ -39,8 +39,9 @@ impl MediaTable {
         let limit = list.span.limit.unwrap_or(MEDIA_LIST_MAX_ITEMS);
         let span = [limit.min(MEDIA_LIST_MAX_ITEMS + 1), list.span.offset].map(Value::from);
         let values = Params::Positional(values.into_iter().chain(span).collect());
-        let rows: Vec<Row> =
-            self.within(async { Ok::<_, TableError>(ask::all(conn.exec_iter(statement, values)).await?) }).await?;
+        let rows: Vec<Row> = self
+            .within(async { Ok::<_, TableError>(typed_rows::all(conn.exec_iter(statement, values)).await?) })
+            .await?;
         let rows = rows.into_iter().map(read).collect::<Result<_, _>>()?;
         Ok((rows, count))
     }

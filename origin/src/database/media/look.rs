@@ -1,6 +1,6 @@
 //! Looks up single media files.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row};
 use shared::ident::ProjectName;
@@ -48,7 +48,9 @@ impl MediaTable {
         let found: Option<String> = self
             .within(async {
                 let mut lent = self.lookup_conn(project).await?;
-                Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, Params::Positional(values))).await?)
+                Ok::<_, TableError>(
+                    typed_rows::first(lent.conn.exec_iter(statement, Params::Positional(values))).await?,
+                )
             })
             .await?;
         Ok(found.and_then(|found| names.iter().find(|name| name.as_str() == found).cloned()))
@@ -64,7 +66,7 @@ impl MediaTable {
         let row: Option<Row> = self
             .within(async {
                 let mut lent = self.lookup_conn(project).await?;
-                Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, values)).await?)
+                Ok::<_, TableError>(typed_rows::first(lent.conn.exec_iter(statement, values)).await?)
             })
             .await?;
         row.map(read).transpose()

@@ -1,6 +1,6 @@
 //! Lists the objects of files, for backups, and removes files without an object, for restores.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row};
 
@@ -19,7 +19,7 @@ impl MediaTable {
         let rows: Vec<Row> = self
             .retrying(async || {
                 let mut lent = self.conn_of(None).await?;
-                Ok::<_, TableError>(ask::all(lent.conn.exec_iter(&statement, (after,))).await?)
+                Ok::<_, TableError>(typed_rows::all(lent.conn.exec_iter(&statement, (after,))).await?)
             })
             .await?;
         let is_last = (rows.len() as u64) < PAGE_ROWS;

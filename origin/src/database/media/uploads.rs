@@ -1,8 +1,8 @@
 //! Rows of `selkie.media_uploads`: resumable uploads. The bytes received so far are not in the database, but in a file
 //! on the origin that received them.
 
-use crate::database::ask;
-use crate::shares::beyond;
+use crate::database::typed_rows;
+use crate::project_quota::beyond;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Value};
 use shared::ident::ProjectName;
@@ -38,7 +38,7 @@ type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64, Opti
 impl MediaTable {
     /// Records an upload. Returns false and records nothing if the project would then have more than `most` unfinished,
     /// unexpired uploads, or if their declared sizes would exceed `most_bytes` together; for an uploader with few of them,
-    /// [`beyond`] that, as for [`Shares::with_callers`](crate::shares::Shares::with_callers). Concurrent calls may exceed
+    /// [`beyond`] that, as for [`ProjectQuota::with_callers`](crate::project_quota::ProjectQuota::with_callers). Concurrent calls may exceed
     /// both limits. `upload.length` must be at most `most_bytes`.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl MediaTable {
                 let statement =
                     "SELECT id, project, length, received, metadata, media_id, created_at, expires_at, uploader
                 FROM selkie.media_uploads WHERE id = ? AND project = ?";
-                Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, (id, project.as_str()))).await?)
+                Ok::<_, TableError>(typed_rows::first(lent.conn.exec_iter(statement, (id, project.as_str()))).await?)
             })
             .await?;
         found.map(upload_row).transpose()
@@ -114,7 +114,7 @@ impl MediaTable {
                 let mut lent = self.conn_of(None).await?;
                 let statement = "SELECT id FROM selkie.media_uploads WHERE expires_at <= ?
                 ORDER BY expires_at LIMIT ?";
-                Ok::<_, TableError>(ask::all(lent.conn.exec_iter(statement, (now, limit))).await?)
+                Ok::<_, TableError>(typed_rows::all(lent.conn.exec_iter(statement, (now, limit))).await?)
             })
             .await?;
         found.iter().map(|bytes| upload_id(bytes)).collect()

@@ -4,7 +4,7 @@
 //! A transaction that inserts or replaces files first locks its project's row. The lock is shared, or exclusive if a
 //! folder becomes private: then no other transaction can add a public file to the folder meanwhile.
 
-use crate::database::ask;
+use crate::database::typed_rows;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Transaction, TxOpts, Value};
 use shared::ident::ProjectName;
@@ -18,7 +18,7 @@ use super::error::{DUPLICATE, TableError, WriteError};
 use super::row::{COLUMNS, MediaRow, StoredObject, read};
 use super::{FileScope, MediaTable, Uploader, bound, marks};
 use crate::clock::now;
-use crate::fault::{self, Point};
+use crate::crash_points::{self, Point};
 
 /// The files of one upload request. Their objects are already stored and recorded in the ledger.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub struct NewRow {
     pub name: MediaName,
     pub kind: MediaKind,
     /// The requested visibility. A file in or below a private folder is always private. A file that replaces a private
-    /// file stays private unless [`Visibility::MadePublic`] is requested.
+    /// file stays private unless [`Visibility::Public`] is requested.
     pub visibility: Visibility,
     /// The width in pixels; `None` unless the file is a picture.
     pub width: Option<u32>,
@@ -118,7 +118,7 @@ impl MediaTable {
             end_upload(&mut transaction, upload, row.id).await?;
         }
 
-        fault::reach(Point::RowsWritten);
+        crash_points::reach(Point::RowsWritten);
         transaction.commit().await?;
         Ok(Written { rows: written.into_iter().flatten().collect(), replaced })
     }
@@ -146,7 +146,8 @@ impl MediaTable {
         let mut lent = self.conn_of(Some(project)).await?;
         let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;
         let statement = format!("SELECT {COLUMNS} FROM selkie.media WHERE id = ? AND project = ? FOR UPDATE");
-        let found: Option<Row> = ask::first(transaction.exec_iter(statement, (id.get(), project.as_str()))).await?;
+        let found: Option<Row> =
+            typed_rows::first(transaction.exec_iter(statement, (id.get(), project.as_str()))).await?;
         let Some(row) = found.map(read).transpose()? else {
             transaction.rollback().await?;
             return Ok(None);
@@ -157,7 +158,7 @@ impl MediaTable {
         }
         transaction.exec_drop("DELETE FROM selkie.media WHERE id = ?", (id.get(),)).await?;
         add_to_ledger(&mut transaction, &row.objects().collect::<Vec<_>>()).await?;
-        fault::reach(Point::RowDeleted);
+        crash_points::reach(Point::RowDeleted);
         transaction.commit().await?;
         Ok(Some(row))
     }
@@ -187,7 +188,7 @@ async fn lock_folder(transaction: &mut Transaction<'_>, files: &NewRows) -> Resu
     } else {
         "SELECT 1 FROM selkie.projects WHERE name = ? LOCK IN SHARE MODE"
     };
-    let found: Option<u8> = ask::first(transaction.exec_iter(lock, (project,))).await?;
+    let found: Option<u8> = typed_rows::first(transaction.exec_iter(lock, (project,))).await?;
     if found.is_none() {
         return Err(WriteError::NoProject);
     }
@@ -203,7 +204,7 @@ async fn lock_folder(transaction: &mut Transaction<'_>, files: &NewRows) -> Resu
         marks(lineage.len())
     );
     let values = std::iter::once(project.into()).chain(lineage).collect();
-    let private: Option<u8> = ask::first(transaction.exec_iter(statement, Params::Positional(values))).await?;
+    let private: Option<u8> = typed_rows::first(transaction.exec_iter(statement, Params::Positional(values))).await?;
     Ok(private.is_some())
 }
 
@@ -288,7 +289,7 @@ async fn insert_or_replace(
         let statement =
             format!("SELECT {COLUMNS} FROM selkie.media WHERE project = ? AND folder = ? AND name = ? FOR UPDATE");
         let values = (row.project.as_str(), row.folder.as_str(), row.name.as_str());
-        let found: Option<Row> = ask::first(transaction.exec_iter(statement, values)).await?;
+        let found: Option<Row> = typed_rows::first(transaction.exec_iter(statement, values)).await?;
         if let Some(old) = found.map(read).transpose()? {
             if !files.replaceable.has(old.uploader) {
                 return Err(WriteError::Forbidden);
@@ -296,7 +297,7 @@ async fn insert_or_replace(
             row.id = old.id;
             row.created_at = old.created_at;
             // Replacing a private file keeps it private, unless publication is requested.
-            row.private |= old.private && visibility != Visibility::MadePublic;
+            row.private |= old.private && visibility != Visibility::Public;
             update(transaction, row).await?;
             return Ok(Some(old.objects().collect()));
         }

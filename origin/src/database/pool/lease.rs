@@ -4,8 +4,8 @@ use crate::database::connection::{Connection, Connector, SessionState};
 use crate::database::deadline::{Limit, within};
 use crate::database::error::DbError;
 use crate::database::position::Position;
-use crate::database::run::{Progress, SessionEffect};
-use crate::shares::Guard;
+use crate::database::run::{SessionEffect, StatementStats};
+use crate::project_quota::Guard;
 use deadpool::managed::Object;
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Lease {
         }
     }
 
-    pub(in crate::database) async fn note_position(&mut self, progress: &Progress) {
+    pub(in crate::database) async fn note_position(&mut self, progress: &StatementStats) {
         progress.set_position(self.position().await);
     }
 

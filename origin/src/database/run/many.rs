@@ -2,7 +2,7 @@
 
 pub use super::rows::SecondConnection;
 use super::rows::{RelatedReads, RowWriter};
-use super::{CHUNK_BYTES, Chunks, Progress, SessionEffect, bind, driver, values, within, within_since};
+use super::{CHUNK_BYTES, Chunks, SessionEffect, StatementStats, bind, driver, values, within, within_since};
 use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::pool::Lease;
@@ -77,7 +77,7 @@ pub fn many(
     reading: Box<Reading>,
     effect: SessionEffect,
     limit: Duration,
-    progress: Arc<Progress>,
+    progress: Arc<StatementStats>,
 ) -> Chunks {
     Box::pin(async_stream::try_stream! {
         let Reading { statement, layout, format, limit: row_limit, counting, includes, second_connection } = *reading;

@@ -23,7 +23,7 @@ pub enum StepKind {
 }
 
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct StatementStats {
     rows: AtomicU64,
     db_micros: AtomicU64,
     /// `None` if the request is not recorded for a trace.
@@ -38,7 +38,7 @@ struct Steps {
     next: Option<StepKind>,
 }
 
-impl Progress {
+impl StatementStats {
     pub fn recorded() -> Self {
         Self { steps: Some(Mutex::default()), ..Self::default() }
     }
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_request_that_is_not_recorded_has_no_steps() {
-        let progress = Progress::default();
+        let progress = StatementStats::default();
         progress.begin("SELECT", None);
         progress.add(Duration::from_micros(7));
         assert_eq!(progress.db_micros(), 7);
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn statements_of_one_operation_are_one_step_and_steps_are_limited() {
-        let progress = Progress::recorded();
+        let progress = StatementStats::recorded();
         progress.add(Duration::from_micros(1));
         for _ in 0..2 * STEPS_MAX_COUNT {
             progress.begin("SELECT", None);

@@ -5,9 +5,9 @@ use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, within, write_row, write_
 use crate::database::DbError;
 use crate::database::json::Decoder;
 use crate::database::pool::{Lease, Lessee, Pools};
+use crate::project_quota::Guard;
 use crate::query::catalog::Layout;
 use crate::query::plan::include::Included;
-use crate::shares::Guard;
 use mysql_async::{Column, Row};
 use shared::envelope::{Encoder, Shape};
 use shared::format::Format;

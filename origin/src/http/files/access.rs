@@ -1,10 +1,10 @@
 //! Access to private media: by an API key or user token of the project, or by a signed URL.
 
 use super::query::Query;
-use crate::app::App;
 use crate::clock::now;
 use crate::database::media::MediaRow;
-use crate::http::request_log::RequestRecord;
+use crate::http::request_context::RequestContext;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use shared::error::Problem;
 use shared::media::FilePath;
@@ -27,8 +27,8 @@ pub(super) struct Credentials<'a> {
 
 /// Does the same work with and without a `file`, so that timing does not reveal which private files exist.
 pub(super) async fn to_private(
-    app: &App,
-    record: &RequestRecord,
+    app: &ServiceState,
+    record: &RequestContext,
     (file, path): (Option<&MediaRow>, &FilePath),
     credentials: &Credentials<'_>,
 ) -> Result<Option<(Access, Option<Caller>)>, Problem> {
@@ -45,7 +45,7 @@ pub(super) async fn to_private(
     }
     let verified = app.keys.authenticate(credentials.authorization).await;
     if let Ok(caller) = &verified {
-        record.set_caller(caller)?;
+        record.admit_caller(caller)?;
     }
     match verified {
         Ok(caller) => {

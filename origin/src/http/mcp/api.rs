@@ -2,10 +2,10 @@
 //! the caller's own authorization, logged, and bound by all limits and roles.
 
 use super::super::media::cache_purge;
-use super::super::request_log::RequestRecord;
+use super::super::request_context::RequestContext;
 use super::super::{panicked, pipeline, respond};
 use super::ANSWER_MAX_BYTES;
-use crate::app::App;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::Extension;
 use axum::body::Body;
@@ -58,11 +58,11 @@ impl ApiRequest {
 pub(super) struct ApiAnswer {
     pub(super) status: StatusCode,
     pub(super) body: Vec<u8>,
-    pub(super) extent: Extent,
+    pub(super) extent: Truncation,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum Truncation {
     Whole,
     Beginning,
 }
@@ -71,16 +71,21 @@ pub(super) enum Extent {
 pub(super) struct Agent(Arc<Inner>);
 
 struct Inner {
-    app: Arc<App>,
+    app: Arc<ServiceState>,
     caller: Caller,
     headers: HeaderMap,
-    record: Arc<RequestRecord>,
+    record: Arc<RequestContext>,
     purges: Mutex<Vec<HeaderValue>>,
     stop: CancellationToken,
 }
 
 impl Agent {
-    pub(super) fn new(app: &Arc<App>, caller: &Caller, headers: &HeaderMap, record: &Arc<RequestRecord>) -> Self {
+    pub(super) fn new(
+        app: &Arc<ServiceState>,
+        caller: &Caller,
+        headers: &HeaderMap,
+        record: &Arc<RequestContext>,
+    ) -> Self {
         let passed_on = PASSED_ON.map(HeaderName::from_static);
         let headers = passed_on.into_iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));
         Self(Arc::new(Inner {
@@ -153,8 +158,8 @@ impl Agent {
 
 /// Boxed, because the pipeline's future contains the future of an MCP request and can't contain itself.
 fn answer(
-    app: Arc<App>,
-    record: Arc<RequestRecord>,
+    app: Arc<ServiceState>,
+    record: Arc<RequestContext>,
     request: Request,
 ) -> BoxFuture<'static, Result<Response, Problem>> {
     Box::pin(async move {
@@ -171,8 +176,8 @@ async fn read(response: Response) -> Result<ApiAnswer, Problem> {
         body.extend_from_slice(frame.data_ref().map_or(&[], |data| data));
         if body.len() > ANSWER_MAX_BYTES {
             body.truncate(ANSWER_MAX_BYTES);
-            return Ok(ApiAnswer { status: parts.status, body, extent: Extent::Beginning });
+            return Ok(ApiAnswer { status: parts.status, body, extent: Truncation::Beginning });
         }
     }
-    Ok(ApiAnswer { status: parts.status, body, extent: Extent::Whole })
+    Ok(ApiAnswer { status: parts.status, body, extent: Truncation::Whole })
 }

@@ -1,6 +1,6 @@
 //! Lists the tables of all databases for the tool `list_tables`, which takes several API requests.
 
-use super::api::{Agent, ApiAnswer, ApiRequest, Extent};
+use super::api::{Agent, ApiAnswer, ApiRequest, Truncation};
 use super::arguments::{DATABASES, path};
 use super::{ANSWER_MAX_BYTES, cut};
 use axum::http::StatusCode;
@@ -24,7 +24,7 @@ struct Named {
 }
 
 pub(super) fn payload(answer: &ApiAnswer) -> Option<&RawValue> {
-    let is_whole = answer.status == StatusCode::OK && answer.extent == Extent::Whole;
+    let is_whole = answer.status == StatusCode::OK && answer.extent == Truncation::Whole;
     let envelope = is_whole.then(|| serde_json::from_slice::<Envelope<'_>>(&answer.body).ok())?;
     envelope.map(|envelope| envelope.payload)
 }
@@ -32,8 +32,8 @@ pub(super) fn payload(answer: &ApiAnswer) -> Option<&RawValue> {
 /// Returns the names in the beginning of a truncated list.
 pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     let listed: Vec<Named> = match answer.extent {
-        Extent::Whole => serde_json::from_str(payload(answer)?.get()).ok()?,
-        Extent::Beginning => {
+        Truncation::Whole => serde_json::from_str(payload(answer)?.get()).ok()?,
+        Truncation::Beginning => {
             let beginning = cut::cut(&answer.body, |_| "")?;
             let envelope: Envelope<'_> = serde_json::from_str(&beginning).ok()?;
             serde_json::from_str(envelope.payload.get()).ok()?
@@ -71,5 +71,5 @@ pub(super) async fn all_tables(agent: &Agent) -> Result<ApiAnswer, Problem> {
         ),
     };
     let body = format!("{{\"success\":true,\"payload\":[{}]{note}}}", lists.join(","));
-    Ok(ApiAnswer { status: StatusCode::OK, body: body.into_bytes(), extent: Extent::Whole })
+    Ok(ApiAnswer { status: StatusCode::OK, body: body.into_bytes(), extent: Truncation::Whole })
 }

@@ -1,6 +1,6 @@
 //! Handles the methods of the Model Context Protocol, which `rmcp` calls.
 
-use super::api::{Agent, ApiAnswer, Extent};
+use super::api::{Agent, ApiAnswer, Truncation};
 use super::tools::{ToolName, offered_to};
 use super::{arguments, cut, listing, resources};
 use rmcp::model::{
@@ -113,8 +113,8 @@ impl Agent {
     /// A long answer is truncated after its last whole record, or fails if its payload is not a list.
     fn result(&self, tool: ToolName, answer: ApiAnswer, offset: u64) -> CallToolResult {
         let text = match answer.extent {
-            Extent::Whole => String::from_utf8(answer.body).ok().map(|text| cut::continued(text, offset)),
-            Extent::Beginning => cut::cut(&answer.body, |records| tool.rest_hint(records)),
+            Truncation::Whole => String::from_utf8(answer.body).ok().map(|text| cut::continued(text, offset)),
+            Truncation::Beginning => cut::cut(&answer.body, |records| tool.rest_hint(records)),
         };
         let Some(text) = text else {
             let message = "The answer is larger than a tool may return, and is no list that could be truncated.";

@@ -4,7 +4,7 @@
 use axum::body::{Body, HttpBody as _};
 use axum::http::HeaderMap;
 use shared::error::Problem;
-use shared::upload::{Event, Parser, UploadForm, UploadLimits};
+use shared::upload::{Event, ParsedUpload, Parser, UploadLimits};
 use std::time::Duration;
 
 use crate::http::body::BodyReader;
@@ -12,7 +12,7 @@ use crate::media::rights;
 use crate::media::store::{Staged, Staging, Store};
 
 pub(super) struct Received {
-    pub(super) form: UploadForm,
+    pub(super) form: ParsedUpload,
     pub(super) files: Vec<Staged>,
 }
 

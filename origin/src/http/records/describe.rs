@@ -1,13 +1,13 @@
 //! Describes a table: the methods that the caller may use on it, and its fields.
 
 use super::Tables;
-use crate::app::App;
 use crate::database::schema_cache::SchemaAge;
 use crate::http::respond;
 use crate::query::catalog::relations::{Relation, RelationKind};
 use crate::query::catalog::{Column, Kind, Traits};
 use crate::query::plan::access::TableAccess;
 use crate::query::plan::related::visible;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::response::Response;
 use serde::Serialize;
@@ -18,7 +18,11 @@ use shared::operation::TablePath;
 use shared::policy::{self, Action};
 use std::sync::Arc;
 
-pub(in crate::http) async fn describe(app: &Arc<App>, caller: &Caller, path: &TablePath) -> Result<Response, Problem> {
+pub(in crate::http) async fn describe(
+    app: &Arc<ServiceState>,
+    caller: &Caller,
+    path: &TablePath,
+) -> Result<Response, Problem> {
     let access = Tables::one(app, caller, path).await?;
     let table = access.table();
     if !access.may(Action::Read) {

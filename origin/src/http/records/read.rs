@@ -1,6 +1,6 @@
 //! Prepares reads, runs them and builds their responses.
 
-use super::{Attempt, Extent, Failure, Prepared};
+use super::{Attempt, BodyWanted, Failure, Prepared};
 use crate::database::run::{Counting, Found, NextPage, Reading, ReadingOne, RowLimit, SecondConnection};
 use crate::database::{self, DbError, Lessee, run};
 use crate::http::respond;
@@ -33,7 +33,7 @@ impl Attempt<'_> {
         let limit = limit.map(|rows| RowLimit { rows, is_maximum: select.is_limited(), next, is_announced: false });
         // In a format without a trailer, the response's head must say whether rows follow.
         let beyond = select.beyond().filter(|_| !read.format.has_trailer());
-        if self.extent == Extent::Head {
+        if self.extent == BodyWanted::Head {
             select.limit_to_one();
         }
         Ok(match read.answer {
@@ -46,7 +46,7 @@ impl Attempt<'_> {
                     statement: sql::select(select, scope),
                     format: read.format,
                     limit,
-                    counting: counting.filter(|_| self.extent == Extent::Whole),
+                    counting: counting.filter(|_| self.extent == BodyWanted::Whole),
                 };
                 Prepared::Many(Box::new(reading), beyond.map(|select| sql::select(select, scope)))
             }
@@ -59,7 +59,7 @@ impl Attempt<'_> {
             return Ok((select, None));
         };
         let cells = keyset.cells().to_vec();
-        let cursors = self.app.pages.of_read(self.caller.project(), &sql::shared_by_pages(&select, scope));
+        let cursors = self.app.cursors.of_read(self.caller.project(), &sql::shared_by_pages(&select, scope));
         if let Some(token) = &read.window.after {
             let values = cursors.open(token)?;
             select.go_on_after(values)?;
@@ -114,8 +114,8 @@ impl Attempt<'_> {
         }
         let chunks = run::many(lease, reading, effect, limit, progress);
         let answer = match self.extent {
-            Extent::Head => respond::chunks_head(chunks, format.content_type()).await?,
-            Extent::Whole => {
+            BodyWanted::Head => respond::chunks_head(chunks, format.content_type()).await?,
+            BodyWanted::Whole => {
                 let begin = || self.record.stream(self.caller);
                 respond::chunks(chunks, format, begin).await?
             }

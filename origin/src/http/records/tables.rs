@@ -1,12 +1,12 @@
 //! Loads the schemas of an operation's tables: the table in the path, and joined and related tables.
 
-use crate::app::App;
 use crate::database::run::SessionEffect;
 use crate::database::schema_cache::SchemaAge;
 use crate::query::catalog::{Table, broken_view};
 use crate::query::plan::related::{Loader, RelatedTable};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, access::TableAccess};
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use futures_util::future::BoxFuture;
 use shared::error::{Details, Problem, ShownToRoles};
@@ -24,7 +24,7 @@ pub(in crate::http) struct Tables {
 
 impl Tables {
     pub(in crate::http) async fn load(
-        app: &Arc<App>,
+        app: &Arc<ServiceState>,
         caller: &Caller,
         operation: &RecordOperation,
         age: SchemaAge,
@@ -57,7 +57,7 @@ impl Tables {
 
     /// A table that the caller's role hides fails like a missing table.
     pub(in crate::http) async fn one(
-        app: &Arc<App>,
+        app: &Arc<ServiceState>,
         caller: &Caller,
         path: &TablePath,
     ) -> Result<TableAccess, Problem> {
@@ -111,7 +111,12 @@ impl Tables {
     }
 }
 
-async fn access(app: &Arc<App>, caller: &Caller, path: &TablePath, age: SchemaAge) -> Result<TableAccess, Problem> {
+async fn access(
+    app: &Arc<ServiceState>,
+    caller: &Caller,
+    path: &TablePath,
+    age: SchemaAge,
+) -> Result<TableAccess, Problem> {
     let rights = caller.rights();
     rights.check(path)?;
     let project = caller.project();

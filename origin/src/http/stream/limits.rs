@@ -1,9 +1,9 @@
 //! Limits of a streamed response: the time to wait for the client and, for records, also a stream slot of the project,
 //! a total time, and the validity of the key or token.
 
-use crate::app::App;
 use crate::clock::now;
-use crate::shares::Guard;
+use crate::project_quota::Guard;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use shared::error::Problem;
 use shared::request_id::RequestId;
@@ -20,7 +20,7 @@ pub(in crate::http) struct StreamLimits {
 
 impl StreamLimits {
     /// A media stream holds no database connection, so only `write_timeout` limits it.
-    pub(in crate::http) fn of_file(app: &App, request_id: RequestId) -> Self {
+    pub(in crate::http) fn of_file(app: &ServiceState, request_id: RequestId) -> Self {
         let over = Box::pin(std::future::pending());
         Self { write_timeout: app.bounds.write_timeout, over, _slot: None, request_id }
     }
@@ -28,7 +28,7 @@ impl StreamLimits {
     /// `since` is a time before the caller was verified: a change of the key, issuer or role after that time ends the
     /// stream.
     pub(in crate::http) fn of_records(
-        app: &App,
+        app: &ServiceState,
         caller: &Caller,
         since: Instant,
         request_id: RequestId,

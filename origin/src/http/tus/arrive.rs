@@ -1,12 +1,12 @@
 //! Appends a request's body to a resumable upload, and publishes a complete upload, even if the client disconnects.
 
-use crate::app::App;
 use crate::database::media::{MediaRow, UploadRow};
 use crate::http::body::BodyReader;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
 use crate::media::resumable::LockedUpload;
 use crate::media::rights::UploadRights;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::body::Body;
 use shared::error::{ErrorCode, Problem};
@@ -26,7 +26,7 @@ pub(super) struct Arrival {
 }
 
 pub(super) async fn run(
-    app: Arc<App>,
+    app: Arc<ServiceState>,
     caller: Caller,
     rights: UploadRights,
     mut upload: LockedUpload,
@@ -79,7 +79,7 @@ async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Durat
 }
 
 /// After a server error or a retryable error the upload stays, and a later `HEAD` request tries again.
-async fn finish(app: &App, rights: &UploadRights, mut upload: LockedUpload) -> Result<Outcome, Problem> {
+async fn finish(app: &ServiceState, rights: &UploadRights, mut upload: LockedUpload) -> Result<Outcome, Problem> {
     let offset = upload.offset();
     match publish(app, rights, &mut upload).await {
         Ok(file) => Ok(Outcome { row: upload.end(file.id).await, offset, file: Some(file) }),
@@ -97,7 +97,7 @@ async fn finish(app: &App, rights: &UploadRights, mut upload: LockedUpload) -> R
     }
 }
 
-async fn publish(app: &App, rights: &UploadRights, upload: &mut LockedUpload) -> Result<MediaRow, Problem> {
+async fn publish(app: &ServiceState, rights: &UploadRights, upload: &mut LockedUpload) -> Result<MediaRow, Problem> {
     let (staged, file) = upload.staged().await?;
     // The role's rights may have changed since the upload began.
     super::check(rights, &file, upload.row().length)?;

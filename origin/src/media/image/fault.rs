@@ -1,6 +1,6 @@
 //! Errors of image validation. Messages of the decoders are not shown, since they name offsets and internal states.
 
-use crate::shares::Refused;
+use crate::project_quota::Refused;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::limits::{IMAGE_DECODE_MAX_SECONDS, IMAGE_FILE_MAX_BYTES};

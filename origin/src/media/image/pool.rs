@@ -3,7 +3,7 @@
 
 use super::{ImageFault, Limits, Picture, open};
 use crate::media::sniff::ImageFormat;
-use crate::shares::Shares;
+use crate::project_quota::ProjectQuota;
 use shared::ident::ProjectName;
 use shared::limits::{
     IMAGE_DECODE_MAX_SECONDS, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, IMAGE_WAIT_MAX_SECONDS,
@@ -47,7 +47,7 @@ pub(super) type Job = Box<dyn FnOnce(&Budget) + Send>;
 #[derive(Debug)]
 pub struct MediaPool {
     queue: Arc<Queue>,
-    shares: Shares,
+    shares: ProjectQuota,
     limits: Limits,
     size: PoolSize,
 }
@@ -60,7 +60,7 @@ impl MediaPool {
             let (queue, budget) = (Arc::clone(&queue), Arc::clone(&budget));
             std::thread::Builder::new().name(format!("media-{number}")).spawn(move || work(&queue, &budget))?;
         }
-        Ok(Self { queue, shares: Shares::new(size.images as u64, size.project_images as u64), limits, size })
+        Ok(Self { queue, shares: ProjectQuota::new(size.images as u64, size.project_images as u64), limits, size })
     }
 
     /// The file must exist until this call returns.

@@ -1,9 +1,9 @@
 //! Stores validated files as objects, after entering their keys in the ledger, and prepares the objects' rows.
 
 use crate::clock::now;
+use crate::crash_points::{self, Point};
 use crate::database::media::ObjectKey;
 use crate::database::media::{FileScope, FinishedUpload, MediaTable, NewRow, NewRows, StoredObject, Uploader};
-use crate::fault::{self, Point};
 use crate::media::intake::Examined;
 use crate::media::store::{Staged, Store, StoreError};
 use bytes::Bytes;
@@ -117,7 +117,7 @@ impl Parts {
         let due_at = now() + PUBLISH_GRACE.as_secs();
         let announced = table.announce(&self.rows.project, &keys, due_at).await;
         announced.map_err(|error| error.into_problem())?;
-        fault::reach(Point::Announced);
+        crash_points::reach(Point::Announced);
         let storing = store_all(self.objects, store);
         let stored = match tokio::time::timeout(PUBLISH_TIMEOUT, storing).await {
             Ok(stored) => stored.map_err(StoreError::into_problem),
@@ -144,7 +144,7 @@ async fn store_all(objects: Vec<(ObjectKey, Object)>, store: &Store) -> Result<(
     let mut outcome = Ok(());
     while let Some(stored) = storing.next().await {
         match stored {
-            Ok(()) => fault::reach(Point::ObjectPublished),
+            Ok(()) => crash_points::reach(Point::ObjectPublished),
             Err(error) => {
                 has_failed.store(true, Ordering::Relaxed);
                 outcome = outcome.and(Err(error));

@@ -5,9 +5,9 @@ use super::Library;
 use super::owner::Ownership;
 use super::publication::PUBLISH_GRACE;
 use crate::clock::now;
+use crate::crash_points::{self, Point};
 use crate::database::media::ObjectKey;
 use crate::database::media::TableError;
-use crate::fault::{self, Point};
 use crate::media::store::{Effect, Listed, StoreError};
 use futures_util::TryStreamExt as _;
 use shared::error::{ErrorCode, Problem};
@@ -165,7 +165,7 @@ impl Library {
             if due.is_empty() {
                 break;
             }
-            fault::reach(Point::DeletionRecorded);
+            crash_points::reach(Point::DeletionRecorded);
             let existing = self.store.existing(&due).await?.len() as u64;
             self.delete_marked(None, &due).await?;
             swept += existing;

@@ -1,7 +1,7 @@
 //! Checks the OpenAPI document and the types for tables and fields with unusual names.
 
 use super::*;
-use crate::query::catalog::{Case, Charset, Kind, Traits};
+use crate::query::catalog::{CaseSensitivity, Charset, Kind, Traits};
 use std::collections::BTreeSet;
 
 fn column(name: &str, kind: Kind, type_text: &str) -> Column {
@@ -9,7 +9,7 @@ fn column(name: &str, kind: Kind, type_text: &str) -> Column {
         name: FieldName::parse(name).unwrap(),
         kind,
         charset: Charset::Unicode,
-        case: Case::Folded,
+        case_sensitivity: CaseSensitivity::Insensitive,
         type_text: type_text.to_owned(),
         nullable: name != "id",
         default: None,

@@ -2,18 +2,18 @@
 //! lets MariaDB use its indexes and keeps digits exact. Whether a number to store is within a column's range is left to
 //! MariaDB, whose error names the column.
 
-mod addend;
+mod enum_set;
 mod geojson;
+mod increment;
 mod json;
-mod member;
 mod number;
 mod temporal;
 
-use super::{Form, Operand, Param};
+use super::{Operand, Param, SqlConversion};
 use crate::query::catalog::{Charset, Column, Kind};
-pub use addend::addend;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+pub use increment::addend;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::shown;
 use shared::json::Value;
@@ -26,13 +26,13 @@ use temporal::TimeOfDay;
 use uuid::Uuid;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum BindFor {
     Store,
     Filter,
     Key,
 }
 
-impl Purpose {
+impl BindFor {
     fn code(self) -> ErrorCode {
         match self {
             Self::Store | Self::Key => ErrorCode::InvalidValue,
@@ -41,7 +41,7 @@ impl Purpose {
     }
 }
 
-pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Problem> {
+pub fn value(column: &Column, value: &Value, purpose: BindFor) -> Result<Operand, Problem> {
     if *value == Value::Null {
         return Ok(plain(Param::Null));
     }
@@ -54,14 +54,14 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
         Kind::Text => scalar_text(value).and_then(|text| of_text(column, text, purpose)),
         Kind::Enum => scalar_text(value)
             .and_then(|text| match purpose {
-                Purpose::Filter => member::named(&column.values, text, column.case),
-                Purpose::Store | Purpose::Key => member::one(&column.values, text),
+                BindFor::Filter => enum_set::named(&column.values, text, column.case_sensitivity),
+                BindFor::Store | BindFor::Key => enum_set::one(&column.values, text),
             })
             .and_then(|text| of_text(column, text, purpose)),
         Kind::Set => scalar_text(value)
             .and_then(|text| match purpose {
-                Purpose::Filter => member::all_named(&column.values, text, column.case),
-                Purpose::Store | Purpose::Key => member::several(&column.values, text),
+                BindFor::Filter => enum_set::all_named(&column.values, text, column.case_sensitivity),
+                BindFor::Store | BindFor::Key => enum_set::several(&column.values, text),
             })
             .and_then(|text| of_text(column, &text, purpose)),
         Kind::Uuid => parsed::<Uuid>(value),
@@ -71,8 +71,8 @@ pub fn value(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand
             temporal::date(
                 text,
                 match purpose {
-                    Purpose::Store => TimeOfDay::Dropped,
-                    Purpose::Filter | Purpose::Key => TimeOfDay::Kept,
+                    BindFor::Store => TimeOfDay::Dropped,
+                    BindFor::Filter | BindFor::Key => TimeOfDay::Kept,
                 },
             )
             .map(own_text)
@@ -95,7 +95,7 @@ pub fn as_stored(column: &Column, mut operand: Operand) -> Operand {
     let mut sizes = column.type_text.split(['(', ',', ')']).skip(1).map(|size| size.parse::<u8>().unwrap_or(0));
     let first = sizes.next().unwrap_or(0);
     match (column.kind, &mut operand.param) {
-        (Kind::Decimal, Param::Text(_)) => operand.form = Form::Decimal { scale: sizes.next().unwrap_or(0) },
+        (Kind::Decimal, Param::Text(_)) => operand.form = SqlConversion::Decimal { scale: sizes.next().unwrap_or(0) },
         (Kind::DateTime | Kind::Time, Param::Text(text)) => {
             if let Some(point) = text.find('.') {
                 let end = (point + 1 + usize::from(first)).min(text.len());
@@ -127,34 +127,34 @@ pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
     let text = match cell {
         Value::Null if !column.nullable => return Ok(None),
         Value::Text(text) => text,
-        other => return value(column, other, Purpose::Store).map(Some),
+        other => return value(column, other, BindFor::Store).map(Some),
     };
     let read = match (column.kind, &**text) {
         (Kind::Json | Kind::Geometry, text) => {
             let read = shared::json::check(text.as_bytes()).ok().and_then(|text| shared::json::value(text).ok());
-            read.ok_or_else(|| faulty(column, Purpose::Store, "; this cell holds other text"))?
+            read.ok_or_else(|| faulty(column, BindFor::Store, "; this cell holds other text"))?
         }
         (Kind::Integer | Kind::Bit, "true" | "True" | "TRUE") => Value::Bool(true),
         (Kind::Integer | Kind::Bit, "false" | "False" | "FALSE") => Value::Bool(false),
-        _ => return value(column, cell, Purpose::Store).map(Some),
+        _ => return value(column, cell, BindFor::Store).map(Some),
     };
     match (column.kind, &read) {
         // The cell is JSON's null, which is stored as JSON, not as SQL's NULL.
         (Kind::Json, Value::Null) => Ok(Some(own_text("null".to_owned()))),
-        _ => value(column, &read, Purpose::Store).map(Some),
+        _ => value(column, &read, BindFor::Store).map(Some),
     }
 }
 
 pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
-    scalar_text(value).map(|text| literal(column, text)).ok_or_else(|| refused(column, value, Purpose::Filter))
+    scalar_text(value).map(|text| literal(column, text)).ok_or_else(|| refused(column, value, BindFor::Filter))
 }
 
 /// MariaDB converts the text to the column's character set, so that the column's collation and index apply, but fails
-/// if the set lacks a character of the text. Then [`Form::Unicode`] converts the column instead.
+/// if the set lacks a character of the text. Then [`SqlConversion::Unicode`] converts the column instead.
 pub fn literal(column: &Column, text: &str) -> Operand {
     let form = match &column.charset {
-        Charset::Limited(coverage) if !coverage.holds(text) => Form::Unicode(column.case),
-        Charset::Limited(_) | Charset::Unicode => Form::Plain,
+        Charset::Limited(coverage) if !coverage.holds(text) => SqlConversion::Unicode(column.case_sensitivity),
+        Charset::Limited(_) | Charset::Unicode => SqlConversion::Plain,
     };
     Operand { param: Param::Text(text.into()), form }
 }
@@ -203,14 +203,14 @@ pub fn aggregable(aggregate: Aggregate, column: &Column) -> Result<(), Problem> 
 }
 
 fn plain(param: Param) -> Operand {
-    Operand { param, form: Form::Plain }
+    Operand { param, form: SqlConversion::Plain }
 }
 
 fn own_text(text: String) -> Operand {
     plain(Param::Text(text.into()))
 }
 
-fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
+fn refused(column: &Column, value: &Value, purpose: BindFor) -> Problem {
     let hint = match (column.kind, value, &column.charset) {
         (Kind::Enum | Kind::Set, Value::Text(text), _) => {
             nearest(text, column.values.iter().map(String::as_str)).map(|near| format!("Did you mean {}?", shown(near)))
@@ -223,7 +223,7 @@ fn refused(column: &Column, value: &Value, purpose: Purpose) -> Problem {
     faulty(column, purpose, &format!(", not {}", value.shown())).with_hint_if(hint)
 }
 
-fn faulty(column: &Column, purpose: Purpose, fault: &str) -> Problem {
+fn faulty(column: &Column, purpose: BindFor, fault: &str) -> Problem {
     let takes = match column.kind {
         Kind::Integer => "a whole number",
         Kind::Bit => "a whole number from 0 up",
@@ -259,11 +259,11 @@ fn short(type_text: &str) -> Cow<'_, str> {
 
 /// `None` if a character to store is missing in the column's character set: a session without strict SQL mode would
 /// store `?` instead.
-fn of_text(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
+fn of_text(column: &Column, text: &str, purpose: BindFor) -> Option<Operand> {
     match (purpose, &column.charset) {
-        (Purpose::Store, Charset::Limited(coverage)) if !coverage.holds(text) => None,
-        (Purpose::Store, _) => Some(plain(Param::Text(text.into()))),
-        (Purpose::Filter | Purpose::Key, _) => Some(literal(column, text)),
+        (BindFor::Store, Charset::Limited(coverage)) if !coverage.holds(text) => None,
+        (BindFor::Store, _) => Some(plain(Param::Text(text.into()))),
+        (BindFor::Filter | BindFor::Key, _) => Some(literal(column, text)),
     }
 }
 
@@ -295,21 +295,21 @@ fn scalar_text(value: &Value) -> Option<&str> {
     }
 }
 
-fn json(column: &Column, value: &Value, purpose: Purpose) -> Result<Operand, Problem> {
+fn json(column: &Column, value: &Value, purpose: BindFor) -> Result<Operand, Problem> {
     let text = value.to_json();
     if json::has_lone_surrogate(&text) {
         let fault = "; this one holds half of a surrogate pair (\\ud800 to \\udfff alone), which is no character";
         return Err(faulty(column, purpose, fault));
     }
     let form = match purpose {
-        Purpose::Store => Form::Plain,
-        Purpose::Filter | Purpose::Key => Form::Json,
+        BindFor::Store => SqlConversion::Plain,
+        BindFor::Filter | BindFor::Key => SqlConversion::Json,
     };
     Ok(Operand { param: Param::Text(text.into()), form })
 }
 
 /// Either alphabet, with or without padding. A value to compare with BINARY gets zero bytes appended, as in the column.
-fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
+fn bytes(column: &Column, text: &str, purpose: BindFor) -> Option<Operand> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();
     if padding > 0 && (padding > 2 || !text.len().is_multiple_of(4)) {
@@ -317,7 +317,7 @@ fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     }
     let engine = if bare.contains(['-', '_']) { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };
     let mut bytes = engine.decode(bare).ok()?;
-    if purpose != Purpose::Store {
+    if purpose != BindFor::Store {
         let fixed = column
             .type_text
             .strip_prefix("binary(")
@@ -328,9 +328,9 @@ fn bytes(column: &Column, text: &str, purpose: Purpose) -> Option<Operand> {
     Some(plain(Param::Bytes(bytes)))
 }
 
-fn geometry(column: &Column, text: &str, purpose: Purpose) -> Result<Operand, Problem> {
+fn geometry(column: &Column, text: &str, purpose: BindFor) -> Result<Operand, Problem> {
     match geojson::geometry(text) {
-        Ok(text) => Ok(Operand { param: Param::Text(text.into()), form: Form::GeoJson }),
+        Ok(text) => Ok(Operand { param: Param::Text(text.into()), form: SqlConversion::GeoJson }),
         Err(fault) => Err(faulty(column, purpose, &format!(": {fault}"))),
     }
 }

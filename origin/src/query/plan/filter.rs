@@ -1,7 +1,7 @@
 //! Resolves a filter or an `{id}` to a condition on columns.
 
 use super::access;
-use super::bind::{self, Purpose};
+use super::bind::{self, BindFor};
 use super::related::exists;
 use super::scope::Scope;
 use super::{ColumnRef, LikePattern, Operand, Param, Predicate, Search};
@@ -28,7 +28,7 @@ pub(super) fn by_id(id: &RecordId, table: &Table, purpose: IdPurpose) -> Result<
     // A value that the key can't hold addresses no record: the condition is false.
     let equals = |column: usize, text: &str| {
         let column_ref = ColumnRef { source: 0, column };
-        match bind::value(table.column(column), &Value::Text(text.into()), Purpose::Key) {
+        match bind::value(table.column(column), &Value::Text(text.into()), BindFor::Key) {
             Ok(operand) => Predicate::Compare(column_ref, Comparison::Equal, operand),
             Err(_) => Predicate::Any(Vec::new()),
         }
@@ -138,7 +138,7 @@ pub(super) fn no_expansion() -> Problem {
 }
 
 fn tested(column_ref: ColumnRef, test: &Test, column: &Column) -> Result<Predicate, Problem> {
-    let operand = |value: &Value| bind::value(column, value, Purpose::Filter);
+    let operand = |value: &Value| bind::value(column, value, BindFor::Filter);
     Ok(match test {
         Test::Compare(comparison, value) => {
             bind::comparable(column, *comparison)?;
@@ -177,7 +177,7 @@ pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -
     let operands = values
         .iter()
         .filter(|value| **value != Value::Null)
-        .map(|value| bind::value(column, value, Purpose::Filter))
+        .map(|value| bind::value(column, value, BindFor::Filter))
         .collect::<Result<Vec<_>, _>>()?;
     if operands.len() == values.len() {
         return Ok(Predicate::In(column_ref, operands));

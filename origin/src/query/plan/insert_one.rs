@@ -1,6 +1,6 @@
 //! The plan of an insert of one record. `database::coalesce` decides whether inserts of equal shape share a statement.
 
-use super::{Form, Operand, Param};
+use super::{Operand, Param, SqlConversion};
 use crate::query::catalog::{Kind, Table};
 use shared::limits::{COALESCED_INSERT_MAX_ROWS, COALESCED_INSERT_MAX_VALUES, COALESCED_ROW_MAX_BYTES};
 use std::hash::{Hash, Hasher};
@@ -16,7 +16,7 @@ pub struct InsertOne {
 pub struct RowShape {
     /// Shapes compare the address, so that a reloaded description makes another shape.
     table: Arc<Table>,
-    cells: Box<[(usize, Form)]>,
+    cells: Box<[(usize, SqlConversion)]>,
     returning: Vec<usize>,
 }
 
@@ -87,7 +87,7 @@ impl RowShape {
         &self.table
     }
 
-    pub fn cells(&self) -> &[(usize, Form)] {
+    pub fn cells(&self) -> &[(usize, SqlConversion)] {
         &self.cells
     }
 

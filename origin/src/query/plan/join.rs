@@ -1,6 +1,6 @@
 //! Resolves joins.
 
-use super::bind::{self, Purpose};
+use super::bind::{self, BindFor};
 use super::filter::member;
 use super::scope::Scope;
 use super::{ColumnRef, Join, Predicate};
@@ -76,7 +76,7 @@ fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Pr
         }
         value => {
             bind::comparable(column, Comparison::Equal)?;
-            let operand = bind::value(column, value, Purpose::Filter)?;
+            let operand = bind::value(column, value, BindFor::Filter)?;
             Ok(Predicate::Compare(column_ref, Comparison::Equal, operand))
         }
     }

@@ -5,7 +5,7 @@
 use super::access::and;
 use super::join::may_be_absent;
 use super::scope::Scope;
-use super::{ColumnRef, Expression, Form, Operand, Output, Param, Predicate, Select};
+use super::{ColumnRef, Expression, Operand, Output, Param, Predicate, Select, SqlConversion};
 use crate::query::catalog::{Column, Kind};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -343,10 +343,10 @@ pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
         (_, value) => value,
     };
     let form = match (&param, kind) {
-        (Param::Text(digits), Kind::Decimal) => Form::Decimal {
+        (Param::Text(digits), Kind::Decimal) => SqlConversion::Decimal {
             scale: digits.split_once('.').map_or(0, |(_, fraction)| u8::try_from(fraction.len()).unwrap_or(0)),
         },
-        _ => Form::Plain,
+        _ => SqlConversion::Plain,
     };
     Some(Operand { param, form })
 }
@@ -375,7 +375,7 @@ fn number(value: Param) -> Option<Operand> {
         Param::Bytes(digits) => Param::Double(std::str::from_utf8(&digits).ok()?.parse().ok()?),
         _ => return None,
     };
-    Some(Operand { param, form: Form::Plain })
+    Some(Operand { param, form: SqlConversion::Plain })
 }
 
 fn beyond(steps: &[(&Term, Operand)]) -> Predicate {

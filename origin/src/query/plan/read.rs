@@ -1,14 +1,16 @@
 //! Resolves read operations to SELECT plans.
 
 use super::access::{self, and};
-use super::bind::{self, Purpose};
+use super::bind::{self, BindFor};
 use super::filter::{IdPurpose, by_id, no_expansion, predicate, searchable};
 use super::include;
 use super::join::joins;
 use super::keyset::Keyset;
 use super::output::{self, Cells};
 use super::scope::Scope;
-use super::{ColumnRef, Expression, Form, Operand, Output, Param, Plan, Predicate, Search, Select, SelectByKey};
+use super::{
+    ColumnRef, Expression, Operand, Output, Param, Plan, Predicate, Search, Select, SelectByKey, SqlConversion,
+};
 use crate::query::catalog::Layout;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -112,8 +114,8 @@ fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     let at = scope.root().number().filter(|_| rows_only)?;
     let column = scope.root().column(at);
     let id = Value::Text(read.id.whole().into());
-    match bind::value(column, &id, Purpose::Key) {
-        Ok(Operand { param: Param::Int(key @ 0..), form: Form::Plain }) => Some((at, key)),
+    match bind::value(column, &id, BindFor::Key) {
+        Ok(Operand { param: Param::Int(key @ 0..), form: SqlConversion::Plain }) => Some((at, key)),
         _ => None,
     }
 }

@@ -2,7 +2,7 @@
 //! the entity tag, to count, to read the changed records again, and to roll back.
 
 use super::access::and;
-use super::bind::{self, Purpose};
+use super::bind::{self, BindFor};
 use super::filter::{IdPurpose, by_id};
 use super::keyset::stored;
 use super::output::Cells;
@@ -308,6 +308,6 @@ impl KeyedReread {
 pub(super) fn change(column: &Column, value: &Value) -> Result<Change, Problem> {
     match bind::addend(column, value)? {
         Some(operand) => Ok(Change::Add(operand)),
-        None => bind::value(column, value, Purpose::Store).map(Change::Set),
+        None => bind::value(column, value, BindFor::Store).map(Change::Set),
     }
 }

@@ -1,7 +1,7 @@
 //! Resolves inserts, updates and deletes.
 
 use super::access::{self, TableAccess, Writing, and};
-use super::bind::{self, Purpose};
+use super::bind::{self, BindFor};
 use super::filter::IdPurpose;
 use super::returning::{change, check_engine, without_transactions};
 use super::scope::Scope;
@@ -247,7 +247,7 @@ fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Resul
 }
 
 fn stored(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
-    bind::value(column, value, Purpose::Store).map(Some)
+    bind::value(column, value, BindFor::Store).map(Some)
 }
 
 pub(super) fn update<'p>(

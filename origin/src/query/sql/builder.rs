@@ -2,19 +2,19 @@
 //! [`Builder::param`] values, [`Builder::verbatim`] users' own statements.
 
 use super::tokens::{Token, Tokens};
-use super::{DuplicateReport, Returned, Statement, Verdict};
+use super::{DuplicateReport, Returned, RuleCheckColumn, Statement};
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{ColumnRef, Form, Operand, Param};
+use crate::query::plan::{ColumnRef, Operand, Param, SqlConversion};
 
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     text: String,
     params: Vec<Param>,
     duplicates: DuplicateReport,
-    verdict: Verdict,
+    verdict: RuleCheckColumn,
     returned: Option<Returned>,
-    first_row: Option<usize>,
+    batch_offset: Option<usize>,
 }
 
 impl Builder {
@@ -23,9 +23,9 @@ impl Builder {
             text: String::with_capacity(256),
             params: Vec::new(),
             duplicates: DuplicateReport::NotReported,
-            verdict: Verdict::None,
+            verdict: RuleCheckColumn::None,
             returned: None,
-            first_row: None,
+            batch_offset: None,
         }
     }
 
@@ -111,13 +111,13 @@ impl Builder {
         self.syntax("?")
     }
 
-    /// [`Form::Unicode`] converts the column, which the caller appends.
+    /// [`SqlConversion::Unicode`] converts the column, which the caller appends.
     pub(super) fn operand(&mut self, operand: Operand) -> &mut Self {
         match operand.form {
-            Form::Plain | Form::Unicode(_) => self.param(operand.param),
-            Form::GeoJson => self.syntax("ST_GeomFromGeoJSON(").param(operand.param).syntax(")"),
-            Form::Json => self.syntax("JSON_COMPACT(").param(operand.param).syntax(")"),
-            Form::Decimal { scale } => {
+            SqlConversion::Plain | SqlConversion::Unicode(_) => self.param(operand.param),
+            SqlConversion::GeoJson => self.syntax("ST_GeomFromGeoJSON(").param(operand.param).syntax(")"),
+            SqlConversion::Json => self.syntax("JSON_COMPACT(").param(operand.param).syntax(")"),
+            SqlConversion::Decimal { scale } => {
                 self.syntax("CAST(").param(operand.param).syntax(" AS DECIMAL(65, ");
                 self.text.push_str(&scale.to_string());
                 self.syntax("))")
@@ -160,7 +160,7 @@ impl Builder {
         self.duplicates = duplicates;
     }
 
-    pub(super) fn verdict(&mut self, verdict: Verdict) {
+    pub(super) fn verdict(&mut self, verdict: RuleCheckColumn) {
         self.verdict = verdict;
     }
 
@@ -168,13 +168,13 @@ impl Builder {
         self.returned = Some(returned);
     }
 
-    pub(super) fn first_row(&mut self, row: usize) {
-        self.first_row = Some(row);
+    pub(super) fn batch_offset(&mut self, row: usize) {
+        self.batch_offset = Some(row);
     }
 
     pub(super) fn finish(self) -> Statement {
-        let Self { text, params, duplicates, verdict, returned, first_row } = self;
-        Statement { text, params, duplicates, verdict, returned, first_row }
+        let Self { text, params, duplicates, verdict, returned, batch_offset } = self;
+        Statement { text, params, duplicates, verdict, returned, batch_offset }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::Statement;
 use crate::query::catalog::relations::{ForeignKey, Relations};
-use crate::query::catalog::{Case, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
+use crate::query::catalog::{CaseSensitivity, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
 use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
 use crate::query::plan::include::{Batch, Included};
 use crate::query::plan::related::Loader;
@@ -37,7 +37,7 @@ fn column(name: &str, kind: Kind) -> Column {
             }
             _ => Charset::Unicode,
         },
-        case: Case::Folded,
+        case_sensitivity: CaseSensitivity::Insensitive,
         type_text: match kind {
             Kind::Text => "varchar(200)".to_owned(),
             kind => format!("{kind:?}").to_lowercase(),

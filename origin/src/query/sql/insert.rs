@@ -4,7 +4,7 @@
 
 use super::builder::Builder;
 use super::returning::{self, rule};
-use super::{DuplicateReport, Statement, Verdict};
+use super::{DuplicateReport, RuleCheckColumn, Statement};
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, Returning, is_key};
@@ -130,7 +130,7 @@ impl Shape {
             self.verdict(&mut sql, check, scope);
         }
         if self.is_list {
-            sql.first_row(first);
+            sql.batch_offset(first);
         }
         if self.on_conflict == OnConflict::Skip {
             sql.duplicates(DuplicateReport::Fails);
@@ -145,7 +145,7 @@ impl Shape {
     /// 1 if the row meets the role's rules. `database::run` ignores the value of a skipped row
     /// ([`OnConflict::Ignore`]).
     fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
-        sql.verdict(Verdict::Last);
+        sql.verdict(RuleCheckColumn::Last);
         let OnConflict::Update { .. } = self.on_conflict else {
             rule(sql, check.inserted(), scope);
             return;

@@ -2,10 +2,10 @@
 
 use super::builder::Builder;
 use super::{expression, select};
-use crate::query::catalog::{Case, Kind};
+use crate::query::catalog::{CaseSensitivity, Kind};
 use crate::query::plan::related::Exists;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{ColumnRef, Form, LikePattern, Operand, Predicate};
+use crate::query::plan::{ColumnRef, LikePattern, Operand, Predicate, SqlConversion};
 use shared::operation::filter::Comparison;
 
 pub(super) fn filter(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
@@ -135,7 +135,7 @@ fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands:
     if scope.column(at).kind == Kind::Json {
         return sql.syntax("JSON_COMPACT(").column_ref(scope, at).syntax(")");
     }
-    match operands.iter().find(|operand| matches!(operand.form, Form::Unicode(_))) {
+    match operands.iter().find(|operand| matches!(operand.form, SqlConversion::Unicode(_))) {
         Some(operand) => text(sql, scope, at, operand),
         None => sql.column_ref(scope, at),
     }
@@ -143,11 +143,11 @@ fn subject<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operands:
 
 fn text<'a>(sql: &'a mut Builder, scope: &Scope<'_>, at: ColumnRef, operand: &Operand) -> &'a mut Builder {
     match operand.form {
-        Form::Unicode(case) => {
+        SqlConversion::Unicode(case) => {
             sql.syntax("CONVERT(").column_ref(scope, at).syntax(" USING utf8mb4)");
             match case {
-                Case::Folded => sql,
-                Case::Exact => sql.syntax(" COLLATE utf8mb4_bin"),
+                CaseSensitivity::Insensitive => sql,
+                CaseSensitivity::Sensitive => sql.syntax(" COLLATE utf8mb4_bin"),
             }
         }
         _ => sql.column_ref(scope, at),

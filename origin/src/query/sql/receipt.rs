@@ -70,7 +70,7 @@ pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Stateme
     sql.finish()
 }
 
-pub fn keep(database: &DatabaseName, idempotent: &IdempotentRequest, answer: &[u8]) -> Statement {
+pub fn store_answer(database: &DatabaseName, idempotent: &IdempotentRequest, answer: &[u8]) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("UPDATE ")
         .receipts(database)

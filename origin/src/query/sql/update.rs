@@ -4,7 +4,7 @@
 
 use super::builder::Builder;
 use super::predicate::{self, filter};
-use super::{Statement, Verdict};
+use super::{RuleCheckColumn, Statement};
 use crate::query::catalog::Kind;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Change, Param, Update};
@@ -37,9 +37,9 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     sql.syntax(", ").column(table, anchor).syntax("))");
     filter(&mut sql, scope, condition);
     at_most(&mut sql, limit);
-    sql.verdict(Verdict::Next);
+    sql.verdict(RuleCheckColumn::Next);
     let mut verdict = Builder::new();
-    verdict.syntax("SELECT @selkie_denied IS NULL, @selkie_denied := NULL").verdict(Verdict::First);
+    verdict.syntax("SELECT @selkie_denied IS NULL, @selkie_denied := NULL").verdict(RuleCheckColumn::First);
     vec![sql.finish(), verdict.finish()]
 }
 

@@ -58,7 +58,7 @@ impl Shelf {
                 name: MediaName::parse(name).unwrap(),
                 kind: MediaKind::Image,
                 mime: "image/png".to_owned(),
-                visibility: Visibility::Public,
+                visibility: Visibility::Undeclared,
                 picture: Some(Picture {
                     width: 1,
                     height: 1,

@@ -326,7 +326,7 @@ async fn a_server_that_is_gone_is_a_problem_that_passes() {
     let mut address = server.address();
     address.endpoint = origin::address::Endpoint::Socket("/nonexistent/socket".into());
     let table = origin::database::media::MediaTable::new(
-        &origin::database::Hosts::new(&address, origin::database::hosts::Purpose::Serving),
+        &origin::database::Hosts::new(&address, origin::database::hosts::HostRole::Serving),
         std::time::Duration::from_secs(2),
     );
     let project = shared::ident::ProjectName::parse("default").unwrap();

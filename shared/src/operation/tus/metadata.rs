@@ -63,8 +63,8 @@ impl TusFile {
             visibility: match (pairs.switch("privateFolder")?, pairs.switch("private")?) {
                 (Some(true), _) => Visibility::PrivateFolder,
                 (_, Some(true)) => Visibility::Private,
-                (_, Some(false)) => Visibility::MadePublic,
-                (_, None) => Visibility::Public,
+                (_, Some(false)) => Visibility::Public,
+                (_, None) => Visibility::Undeclared,
             },
         })
     }

@@ -148,7 +148,7 @@ fn metadata_say_what_the_file_will_be() {
     assert_eq!(plain.name.as_str(), "写真.JPG");
     assert_eq!((plain.kind, plain.label), (MediaKind::File, None));
     assert_eq!(plain.existing, Existing::Stays);
-    assert_eq!(plain.visibility, Visibility::Public);
+    assert_eq!(plain.visibility, Visibility::Undeclared);
     let whole = file(&pairs(&[
         ("relativePath", "null"),
         ("name", "b"),
@@ -167,7 +167,7 @@ fn metadata_say_what_the_file_will_be() {
     let flags = file("filename YQ==, privateFolder,private ZmFsc2U=");
     assert_eq!(flags.visibility, Visibility::PrivateFolder);
     let made_public = file(&pairs(&[("filename", "a"), ("private", "false")]));
-    assert_eq!(made_public.visibility, Visibility::MadePublic);
+    assert_eq!(made_public.visibility, Visibility::Public);
 }
 
 #[test]

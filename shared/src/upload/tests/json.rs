@@ -46,7 +46,7 @@ fn the_second_shape_is_read_as_one_object_and_as_a_list() {
     let [image, file] = form.items() else { panic!() };
     assert_eq!((image.kind(), file.kind()), (MediaKind::Image, MediaKind::File));
     assert_eq!(file.label(), Some(&Label::Mime("application/pdf".into())));
-    assert_eq!(image.visibility(), Visibility::Public);
+    assert_eq!(image.visibility(), Visibility::Undeclared);
     assert_eq!(file.visibility(), Visibility::Private);
 }
 
@@ -57,7 +57,7 @@ fn what_an_item_says_of_its_privacy_goes_before_what_the_upload_says() {
         [item("a", ""), item("b", r#","private":false"#), item("c", r#","private":false,"privateFolder":true"#)];
     let (form, _) = json(&format!(r#"{{"media":[{}],"type":"file","private":true}}"#, items.join(","))).unwrap();
     let said: Vec<_> = form.items().iter().map(super::UploadItem::visibility).collect();
-    assert_eq!(said, [Visibility::Private, Visibility::MadePublic, Visibility::PrivateFolder]);
+    assert_eq!(said, [Visibility::Private, Visibility::Public, Visibility::PrivateFolder]);
 }
 
 #[test]

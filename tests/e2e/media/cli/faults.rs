@@ -2,7 +2,7 @@
 //! report a media store that fails.
 
 use super::super::fixtures::png;
-use super::super::shelf::Shelf;
+use super::super::test_folder::TestFolder;
 use super::{Fixture, names_in};
 use crate::case::eventually;
 use crate::fake_origin::{FakeOrigin, Manner};
@@ -232,7 +232,7 @@ async fn both_hosts_report_a_store_that_is_away_or_full(_: Host) {
         let unready = get("/readyz").await;
         unready.refused(ErrorCode::StorageUnavailable);
         get("/healthz").await.payload();
-        let upload = Shelf::new(Host::Origin).upload("a.txt", "file", "text/plain", b"x");
+        let upload = TestFolder::new(Host::Origin).upload("a.txt", "file", "text/plain", b"x");
         let refused = upload.clone().at(url).send().await;
         refused.refused(ErrorCode::StorageUnavailable);
         store.turn(Manner::Raw(FULL));

@@ -1,6 +1,6 @@
 //! Interrupted requests, and concurrent requests to one upload.
 
-use super::super::shelf::Shelf;
+use super::super::test_folder::TestFolder;
 use super::upload::{Upload, bytes, metadata};
 use crate::host::Host;
 use crate::raw;
@@ -19,7 +19,7 @@ cases! {
     ],
 }
 
-async fn begin(host: Host, shelf: &Shelf) -> Upload {
+async fn begin(host: Host, shelf: &TestFolder) -> Upload {
     let said = metadata(&[("filename", "a.bin"), ("folder", &shelf.folder)]);
     Upload::begin(host, LENGTH, &said).await
 }
@@ -37,7 +37,7 @@ fn half(upload: &Upload, content: &[u8]) -> Vec<u8> {
 }
 
 /// Sends the rest from offset `at`, and checks the file.
-async fn complete(upload: &Upload, shelf: &Shelf, content: &[u8], at: usize) {
+async fn complete(upload: &Upload, shelf: &TestFolder, content: &[u8], at: usize) {
     let done = upload.patch(at, &content[at..]).await;
     assert_eq!(done.status, 204, "{done}");
     let id = done.header("selkie-media-id").expect("an id");
@@ -46,7 +46,7 @@ async fn complete(upload: &Upload, shelf: &Shelf, content: &[u8], at: usize) {
 }
 
 async fn a_part_that_breaks_off_is_kept_as_far_as_it_came(host: Host) {
-    let (shelf, content) = (Shelf::new(host), bytes(LENGTH));
+    let (shelf, content) = (TestFolder::new(host), bytes(LENGTH));
     let upload = begin(host, &shelf).await;
     let address = host.url().trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
@@ -63,7 +63,7 @@ async fn a_part_that_breaks_off_is_kept_as_far_as_it_came(host: Host) {
 }
 
 async fn a_second_part_at_the_same_time_is_refused_and_its_caller_may_take_over(host: Host) {
-    let (shelf, content) = (Shelf::new(host), bytes(LENGTH));
+    let (shelf, content) = (TestFolder::new(host), bytes(LENGTH));
     let upload = begin(host, &shelf).await;
     let request = half(&upload, &content);
     // If this empty part arrives before the first one, it succeeds and changes nothing.

@@ -1,6 +1,6 @@
 //! Uploads by the npm package tus-js-client.
 
-use super::super::shelf::Shelf;
+use super::super::test_folder::TestFolder;
 use super::upload::{TUS, bytes};
 use crate::host::Host;
 use crate::service::{shared, workspace};
@@ -26,7 +26,7 @@ struct Sending {
 }
 
 impl Sending {
-    fn new(host: Host, shelf: &Shelf, content: &[u8]) -> Self {
+    fn new(host: Host, shelf: &TestFolder, content: &[u8]) -> Self {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), content).expect("a file");
         let metadata = json!({"filename": "whale song.bin", "folder": shelf.folder, "filetype": ""});
@@ -55,7 +55,7 @@ impl Sending {
     }
 }
 
-async fn expect_file(shelf: &Shelf, id: &str, content: &[u8]) {
+async fn expect_file(shelf: &TestFolder, id: &str, content: &[u8]) {
     let id = id.parse().unwrap_or_else(|_| panic!("no id: {id}"));
     let file = shelf.describe(&id).await.payload();
     assert_eq!(file["name"], "whale song.bin");
@@ -71,7 +71,7 @@ async fn expect_file(shelf: &Shelf, id: &str, content: &[u8]) {
 async fn a_client_uploads_in_one_go(host: Host) {
     let content = bytes(LENGTH);
     for options in [&[][..], &["with-creation"], &["override-patch"]] {
-        let shelf = Shelf::new(host);
+        let shelf = TestFolder::new(host);
         let sending = Sending::new(host, &shelf, &content);
         let id = sending.run("whole", &sending.endpoint(), 5_000_000, options).await;
         expect_file(&shelf, &id, &content).await;
@@ -79,7 +79,7 @@ async fn a_client_uploads_in_one_go(host: Host) {
 }
 
 async fn a_client_that_died_is_resumed_by_another(host: Host) {
-    let (shelf, content) = (Shelf::new(host), bytes(LENGTH));
+    let (shelf, content) = (TestFolder::new(host), bytes(LENGTH));
     let sending = Sending::new(host, &shelf, &content);
     let url = sending.run("begin", &sending.endpoint(), 3_000_000, &["10000000"]).await;
     assert!(url.starts_with(&sending.endpoint()), "{url}");

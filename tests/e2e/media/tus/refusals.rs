@@ -1,6 +1,6 @@
 //! Refusals of resumable uploads, at each step, and what is stored afterwards.
 
-use super::super::shelf::{Shelf, read_key};
+use super::super::test_folder::{TestFolder, read_key};
 use super::upload::{TUS, Upload, metadata};
 use crate::host::{Call, Host};
 use crate::service::shared;
@@ -21,7 +21,7 @@ cases! {
 }
 
 async fn another_version_is_told_which_one_is_spoken(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let said = metadata(&[("filename", "a"), ("folder", &shelf.folder)]);
     let upload = Upload::begin(host, 3, &said).await;
     for version in [None, Some("0.2.2"), Some("2.0.0")] {
@@ -71,7 +71,7 @@ async fn a_creation_is_refused_for_what_can_not_become_a_file(host: Host) {
 }
 
 async fn a_part_is_refused_if_it_does_not_belong(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let said = metadata(&[("filename", "a"), ("folder", &shelf.folder)]);
     let upload = Upload::begin(host, 10, &said).await;
     upload.patch(0, b"abc").await;
@@ -101,7 +101,7 @@ async fn a_part_is_refused_if_it_does_not_belong(host: Host) {
 }
 
 async fn more_than_was_announced_is_not_kept(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let said = metadata(&[("filename", "a"), ("folder", &shelf.folder)]);
     let upload = Upload::begin(host, 5, &said).await;
     upload.patch(0, b"abc").await;
@@ -118,7 +118,7 @@ async fn more_than_was_announced_is_not_kept(host: Host) {
 }
 
 async fn an_upload_that_is_refused_at_its_end_is_gone(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let said = metadata(&[("filename", "a.png"), ("filetype", "image/png"), ("folder", &shelf.folder)]);
     let upload = Upload::begin(host, 9, &said).await;
     upload.patch(0, b"no pict").await;
@@ -131,7 +131,7 @@ async fn an_upload_that_is_refused_at_its_end_is_gone(host: Host) {
 }
 
 async fn a_name_that_is_taken_is_refused_first_and_last(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let said = metadata(&[("filename", "a.txt"), ("folder", &shelf.folder)]);
     let upload = Upload::begin(host, 3, &said).await;
     shelf.put("a.txt", "file", "text/plain", b"first").await;
@@ -145,7 +145,7 @@ async fn a_name_that_is_taken_is_refused_first_and_last(host: Host) {
 }
 
 async fn only_full_keys_of_the_project_see_an_upload(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let said = metadata(&[("filename", "a"), ("folder", &shelf.folder)]);
     let upload = Upload::begin(host, 3, &said).await;
     let refused = Upload::creation(host, 3, &said).key(read_key()).send().await;

@@ -1,7 +1,7 @@
 //! Resumable uploads from their creation to the file, in every way that the protocol allows.
 
 use super::super::fixtures::png;
-use super::super::shelf::{Shelf, read_key};
+use super::super::test_folder::{TestFolder, read_key};
 use super::upload::{TUS, Upload, bytes, metadata};
 use crate::host::Host;
 use reqwest::Method;
@@ -21,7 +21,7 @@ cases! {
 }
 
 async fn an_upload_goes_from_its_creation_to_its_file(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let content = bytes(700_000);
     let said = metadata(&[("filename", "a.bin"), ("folder", &shelf.folder)]);
     let upload = Upload::begin(host, content.len(), &said).await;
@@ -97,7 +97,7 @@ async fn what_is_there_of_the_protocol_is_told_to_any_key(host: Host) {
 }
 
 async fn the_first_bytes_may_come_with_the_creation(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let content = bytes(50_000);
     let said = metadata(&[("filename", "part.bin"), ("folder", &shelf.folder)]);
     let created = Upload::creation(host, content.len(), &said)
@@ -122,7 +122,7 @@ async fn the_first_bytes_may_come_with_the_creation(host: Host) {
 }
 
 async fn an_old_proxy_sees_only_post(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let said = metadata(&[("filename", "a.bin"), ("folder", &shelf.folder)]);
     let upload = Upload::begin(host, 3, &said).await;
     let post = |method: &str| upload.call(Method::POST).header("x-http-method-override", method);
@@ -140,7 +140,7 @@ async fn an_old_proxy_sees_only_post(host: Host) {
 }
 
 async fn metadata_say_what_the_file_is(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let picture = png();
     let said = metadata(&[
         ("filename", "a.png"),
@@ -161,7 +161,7 @@ async fn metadata_say_what_the_file_is(host: Host) {
 }
 
 async fn a_file_may_be_replaced(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let old = shelf.put("a.txt", "file", "text/plain", b"old").await;
     let said = metadata(&[("filename", "a.txt"), ("folder", &shelf.folder), ("update", "true")]);
     let upload = Upload::begin(host, 3, &said).await;
@@ -175,7 +175,7 @@ async fn a_file_may_be_replaced(host: Host) {
 }
 
 async fn an_upload_is_given_up(host: Host) {
-    let shelf = Shelf::new(host);
+    let shelf = TestFolder::new(host);
     let said = metadata(&[("filename", "a.bin"), ("folder", &shelf.folder)]);
     let upload = Upload::begin(host, 10, &said).await;
     upload.patch(0, b"abc").await;

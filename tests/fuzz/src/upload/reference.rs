@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use shared::limits::{UPLOAD_LABEL_MAX_BYTES, UPLOAD_MAX_ITEMS};
 use shared::media::{FolderPath, MediaKind, MediaName};
-use shared::upload::{Existing, Given, Label, Parser, Shape, UploadForm, UploadLimits, Visibility};
+use shared::upload::{Existing, Given, Label, ParsedUpload, Parser, Shape, UploadLimits, Visibility};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, PartialEq)]
@@ -30,7 +30,7 @@ struct Item {
 
 impl Expected {
     #[must_use]
-    pub fn of(form: &UploadForm, files: Vec<Vec<u8>>) -> Self {
+    pub fn of(form: &ParsedUpload, files: Vec<Vec<u8>>) -> Self {
         let items = form.items().iter().zip(files).map(|(item, bytes)| Item {
             name: item.name().to_string(),
             label: item.label().cloned(),
@@ -152,8 +152,8 @@ fn item(text: &str, kind: MediaKind, private: Option<bool>) -> Option<(bool, Ite
         let visibility = match (optional::<bool>(&mut keys, "privateFolder")?, own.or(private)) {
             (Some(true), _) => Visibility::PrivateFolder,
             (_, Some(true)) => Visibility::Private,
-            (_, Some(false)) => Visibility::MadePublic,
-            (_, None) => Visibility::Public,
+            (_, Some(false)) => Visibility::Public,
+            (_, None) => Visibility::Undeclared,
         };
         let item = Item {
             name,

@@ -143,7 +143,11 @@ fn only_an_origin_that_can_tell_has_a_file_removed() {
 #[test]
 fn only_a_plain_get_shares_its_answer_and_only_as_everybody() {
     let head = |method: &str, text: &str| {
-        IncomingRequest::of(Head { method: method.to_owned(), headers: headers(text), ..Head::default() })
+        IncomingRequest::of(RequestParts {
+            method: method.to_owned(),
+            headers: headers(text),
+            ..RequestParts::default()
+        })
     };
     assert!(file().is_shared(&head("GET", "accept,*/*\norigin,https://a.test")));
     assert!(!file().is_shared(&head("HEAD", "")));

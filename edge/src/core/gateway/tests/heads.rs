@@ -1,12 +1,12 @@
 //! Tests of forwarded headers and of headers of responses.
 
 use super::*;
-use crate::core::{Change, Head, Headers, Outcome, RequestHeaders, answer_changes, forwarded};
+use crate::core::{Change, Headers, Outcome, RequestHeaders, RequestParts, answer_changes, forwarded};
 
 const OUTCOME: Outcome = Outcome { status: 200, total_ms: 5.0, origin_ms: Some(4.0) };
 
-fn head(method: &str, url: &str, has_body: bool, headers: &str) -> Head {
-    Head {
+fn head(method: &str, url: &str, has_body: bool, headers: &str) -> RequestParts {
+    RequestParts {
         method: method.to_owned(),
         url: format!("http://api.test{url}"),
         has_body,

@@ -8,7 +8,7 @@ use shared::key::Access;
 
 use super::AccountName;
 use crate::database::admin::{Admin, AdminError};
-use crate::database::ask;
+use crate::database::typed_rows;
 
 /// `ER_NO_SUCH_THREAD`
 const NO_SUCH_THREAD: u16 = 1094;
@@ -35,8 +35,9 @@ impl Admin {
     /// open that MariaDB does not show to the admin account, for lack of the privilege PROCESS.
     pub async fn end_connections(&self, users: &[String], database: Option<&DatabaseName>) -> Result<bool, AdminError> {
         let mut conn = self.conn().await?;
-        let rows: Vec<(u64, String, Option<String>)> =
-            self.within(ask::all(conn.query_iter("SELECT ID, USER, DB FROM information_schema.PROCESSLIST"))).await?;
+        let rows: Vec<(u64, String, Option<String>)> = self
+            .within(typed_rows::all(conn.query_iter("SELECT ID, USER, DB FROM information_schema.PROCESSLIST")))
+            .await?;
         for (id, user, schema) in rows {
             let is_in_it = database.is_none_or(|name| schema.as_deref() == Some(name.as_str()));
             if !users.contains(&user) || !is_in_it {

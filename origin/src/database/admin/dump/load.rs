@@ -14,7 +14,7 @@ use super::{
 use crate::config::Account;
 use crate::database::admin::Admin;
 use crate::database::admin::quote::ident;
-use crate::database::ask;
+use crate::database::typed_rows;
 use crate::query::sql::definer::blank_definer;
 
 /// Maximum bytes of the views that wait for other views.
@@ -79,7 +79,8 @@ impl Admin {
             .map_or((self.user(), &address.admin_password), |account| (account.user.as_str(), &account.password));
         let mut conn = self.connect_for_dump(user, password).await?;
         self.within(conn.query_drop(SESSION)).await?;
-        let packet: Option<usize> = self.within(ask::first(conn.query_iter("SELECT @@max_allowed_packet"))).await?;
+        let packet: Option<usize> =
+            self.within(typed_rows::first(conn.query_iter("SELECT @@max_allowed_packet"))).await?;
         let settings = Settings { sql_mode: "unset".to_owned(), ..Settings::default() };
         Ok(Loader {
             admin: self.clone(),

@@ -11,7 +11,7 @@ use super::{CODE_TIME, Fault, PROJECT_TIME, RecordHead, RecordKind, Refusal, Set
 use crate::config::Account;
 use crate::database::admin::quote::ident;
 use crate::database::admin::{Admin, AdminError};
-use crate::database::ask;
+use crate::database::typed_rows;
 
 /// Size in bytes from which an INSERT gets no further row.
 const INSERT_BYTES: usize = 1024 * 1024;
@@ -86,7 +86,7 @@ impl Admin {
             self.within(conn.query_drop(*statement)).await?;
         }
         let status: Vec<(String, String)> =
-            self.within(ask::all(conn.query_iter("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))).await?;
+            self.within(typed_rows::all(conn.query_iter("SHOW STATUS LIKE 'binlog\\_snapshot\\_%'"))).await?;
         let value = |wanted: &str| {
             let found = status.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
             found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
@@ -188,7 +188,7 @@ impl Dump {
         let list = match kind {
             RecordKind::Database => return Ok(Ok(vec![(String::new(), String::new())])),
             RecordKind::Sequence | RecordKind::Table | RecordKind::Rows | RecordKind::View => {
-                let tables = ask::all::<(String, String, String), _>(conn.query_iter(TABLES));
+                let tables = typed_rows::all::<(String, String, String), _>(conn.query_iter(TABLES));
                 let is_wanted = |table_type: &str| match kind {
                     RecordKind::View => table_type == "VIEW",
                     RecordKind::Sequence => table_type == "SEQUENCE",
@@ -205,7 +205,7 @@ impl Dump {
             RecordKind::Trigger => TRIGGERS,
             RecordKind::Event => EVENTS,
         };
-        let mut objects = admin.try_within(user, ask::all::<(String, String), _>(conn.query_iter(list))).await?;
+        let mut objects = admin.try_within(user, typed_rows::all::<(String, String), _>(conn.query_iter(list))).await?;
         for (_, detail) in objects.iter_mut().flatten().filter(|(_, detail)| detail.is_empty()) {
             *detail = kind.noun().to_ascii_uppercase();
         }
@@ -218,7 +218,7 @@ impl Dump {
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
     ) -> Result<Result<(), Refusal>, E> {
         let Self { admin, conn, user, .. } = self;
-        let found = ask::first::<(String, String, String), _>(conn.query_iter(DATABASE));
+        let found = typed_rows::first::<(String, String, String), _>(conn.query_iter(DATABASE));
         let (character_set, collation, comment) = match admin.try_within(user, found).await? {
             Ok(found) => found.ok_or(AdminError::Corrupt("database"))?,
             Err(refusal) => return Ok(Err(refusal)),
@@ -253,7 +253,7 @@ impl Dump {
             }
         }
         let noun = if is_sequence { "SEQUENCE" } else { "TABLE" };
-        let shown = ask::first::<Row, _>(conn.query_iter(format!("SHOW CREATE {noun} {table}")));
+        let shown = typed_rows::first::<Row, _>(conn.query_iter(format!("SHOW CREATE {noun} {table}")));
         let shown = match admin.try_within(user, shown).await? {
             Ok(row) => row.ok_or(AdminError::Corrupt("table"))?,
             Err(refusal) => return Ok(Err(refusal)),
@@ -266,7 +266,7 @@ impl Dump {
         sink(head.with_statement(&statement)?).await?;
         if is_sequence {
             let select = format!("SELECT next_not_cached_value, cycle_count FROM {table}");
-            let next = ask::first::<(i64, u64), _>(conn.query_iter(select));
+            let next = typed_rows::first::<(i64, u64), _>(conn.query_iter(select));
             return match admin.try_within(user, next).await? {
                 Ok(next) => {
                     let (next, cycle) = next.ok_or(AdminError::Corrupt("sequence"))?;
@@ -287,7 +287,7 @@ impl Dump {
     ) -> Result<Result<(), Refusal>, E> {
         let Self { admin, conn, user, .. } = self;
         let table = ident(&head.name);
-        let columns = ask::all::<String, _>(conn.exec_iter(COLUMNS, (&head.name, &head.name)));
+        let columns = typed_rows::all::<String, _>(conn.exec_iter(COLUMNS, (&head.name, &head.name)));
         let columns = match admin.try_within(user, columns).await? {
             Ok(columns) => columns.iter().map(|name| ident(name)).collect::<Vec<_>>().join(", "),
             Err(refusal) => return Ok(Err(refusal)),
@@ -333,7 +333,7 @@ impl Dump {
         // The text comes in the character set in which it was written, of which MariaDB stores the bytes.
         admin.within(conn.query_drop("SET character_set_results = binary")).await?;
         let show = within_code_time(&format!("SHOW CREATE {detail} {}", ident(&head.name)));
-        let shown = admin.try_within(user, ask::first::<Row, _>(conn.query_iter(show))).await?;
+        let shown = admin.try_within(user, typed_rows::first::<Row, _>(conn.query_iter(show))).await?;
         admin.within(conn.query_drop("SET character_set_results = utf8mb4")).await?;
         let row = match shown {
             Ok(row) => row.ok_or(AdminError::Corrupt("object"))?,

@@ -9,8 +9,8 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use crate::config::{Config, Sources};
-use crate::database::ask;
 use crate::database::connect::options;
+use crate::database::typed_rows;
 use crate::embedded::{Embedded, Role};
 use crate::secret::InstallationSecret;
 use crate::system::System;
@@ -59,7 +59,7 @@ impl Fixture {
 }
 
 async fn number(conn: &mut Conn, query: &str) -> u64 {
-    ask::first(conn.query_iter(query)).await.unwrap().unwrap()
+    typed_rows::first(conn.query_iter(query)).await.unwrap().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use super::super::pool::{Budget, MediaPool, PoolSize, Queue};
 use super::samples::{Jpeg, encoded, photo};
 use super::{ImageFault, Limits};
 use crate::media::sniff::ImageFormat;
-use crate::shares::Refused;
+use crate::project_quota::Refused;
 use futures_util::future::join_all;
 use image::DynamicImage;
 use shared::ident::ProjectName;

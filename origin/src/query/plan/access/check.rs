@@ -2,7 +2,7 @@
 
 use super::TableAccess;
 use crate::query::catalog::Table;
-use crate::query::plan::bind::{self, Purpose};
+use crate::query::plan::bind::{self, BindFor};
 use crate::query::plan::filter::predicate;
 use crate::query::plan::scope::Scope;
 use crate::query::role::{Claims, Fields, TableRule, Template};
@@ -42,7 +42,7 @@ pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, S
             }
             if value.claims().is_empty()
                 && let Some(value) = value.fill(&Claims::default())
-                && let Err(problem) = bind::value(column, &value, Purpose::Store)
+                && let Err(problem) = bind::value(column, &value, BindFor::Store)
             {
                 return Err((part, said(&problem)));
             }

@@ -3,10 +3,10 @@
 use super::rules::moved;
 use super::{Limits, TableAccess, WriteLimits, claims_in_patterns};
 use crate::query::catalog::{Column, Kind, Table};
-use crate::query::plan::bind::{self, Purpose};
+use crate::query::plan::bind::{self, BindFor};
 use crate::query::plan::filter::predicate;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{ColumnRef, Form, Operand, Predicate};
+use crate::query::plan::{ColumnRef, Operand, Predicate, SqlConversion};
 use crate::query::role::{Claims, Fields, ReadRule, TableRule, Template, WriteRule};
 use shared::error::ErrorCode;
 use shared::ident::FieldName;
@@ -103,7 +103,7 @@ fn set_value(name: &FieldName, value: &Template, view: &Table, claims: &Claims) 
     let at = view.find_hidden(name).filter(|at| !view.column(*at).generated)?;
     let column = view.column(at);
     let filled = value.fill(claims)?;
-    let operand = bind::value(column, &filled, Purpose::Store).ok()?;
+    let operand = bind::value(column, &filled, BindFor::Store).ok()?;
     (value.claims().is_empty() || is_stored_exactly(column, &filled, &operand)).then_some((at, operand))
 }
 
@@ -114,11 +114,11 @@ fn is_stored_exactly(column: &Column, value: &Value, operand: &Operand) -> bool 
     if !is_exact_value(column, value) || (matches!(value, Value::Bool(_)) && !is_for_booleans) {
         return false;
     }
-    let compared = || bind::value(column, value, Purpose::Filter).ok();
+    let compared = || bind::value(column, value, BindFor::Filter).ok();
     let stored = || bind::as_stored(column, operand.clone());
     match column.kind {
         Kind::Decimal => compared().is_some_and(|compared| match (compared.form, stored().form) {
-            (Form::Decimal { scale }, Form::Decimal { scale: kept }) => scale <= kept,
+            (SqlConversion::Decimal { scale }, SqlConversion::Decimal { scale: kept }) => scale <= kept,
             _ => false,
         }),
         Kind::Date | Kind::DateTime | Kind::Time => compared() == Some(stored()),

@@ -1,7 +1,7 @@
 //! Binds numbers: exact for integers and DECIMAL, in the column's own precision for FLOAT and DOUBLE.
 
-use super::{Operand, Param, Purpose, plain};
-use crate::query::plan::Form;
+use super::{BindFor, Operand, Param, plain};
+use crate::query::plan::SqlConversion;
 use shared::json::Value;
 
 /// MariaDB allows no more digits.
@@ -10,8 +10,8 @@ const DECIMAL_MAX_SCALE: usize = 38;
 
 /// Binds integers, YEAR and BIT; booleans, also as text, are 1 and 0. `None` for an exponent beyond ±400, a fraction to
 /// store, a condition's value too long for a DECIMAL, or a key that is not in canonical form.
-pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
-    if let (Purpose::Key, Value::Text(text)) = (purpose, value) {
+pub(super) fn integer(value: &Value, purpose: BindFor) -> Option<Operand> {
+    if let (BindFor::Key, Value::Text(text)) = (purpose, value) {
         return key(text);
     }
     let text = match value {
@@ -37,10 +37,10 @@ pub(super) fn integer(value: &Value, purpose: Purpose) -> Option<Operand> {
     };
     match (digits.and_then(whole), purpose) {
         (Some(number), _) => Some(plain(number)),
-        (None, Purpose::Filter) => decimal_operand(exact, purpose),
+        (None, BindFor::Filter) => decimal_operand(exact, purpose),
         // The number exceeds every integer type: MariaDB refuses it with an error that names the column.
-        (None, Purpose::Store) => digits.map(|digits| plain(Param::Text(digits.into()))),
-        (None, Purpose::Key) => None,
+        (None, BindFor::Store) => digits.map(|digits| plain(Param::Text(digits.into()))),
+        (None, BindFor::Key) => None,
     }
 }
 
@@ -63,7 +63,7 @@ fn key(text: &str) -> Option<Operand> {
 }
 
 /// Booleans are 1 and 0. `None` for an exponent beyond ±400, and for a value to compare that is too long for a DECIMAL.
-pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
+pub(super) fn decimal(value: &Value, purpose: BindFor) -> Option<Operand> {
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
         Value::Number(text) => &**text,
@@ -75,8 +75,8 @@ pub(super) fn decimal(value: &Value, purpose: Purpose) -> Option<Operand> {
 
 /// A cast to compare, since MariaDB would otherwise compare doubles. `None` if a number to compare has more digits than
 /// a DECIMAL: rounded, it would equal other values.
-fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
-    if purpose == Purpose::Store {
+fn decimal_operand(mut text: String, purpose: BindFor) -> Option<Operand> {
+    if purpose == BindFor::Store {
         return Some(plain(Param::Text(text.into())));
     }
     let (whole, mut scale) = match text.split_once('.') {
@@ -91,7 +91,7 @@ fn decimal_operand(mut text: String, purpose: Purpose) -> Option<Operand> {
     let fits = scale <= DECIMAL_MAX_SCALE && digits + scale <= DECIMAL_MAX_DIGITS;
     fits.then(|| Operand {
         param: Param::Text(text.into()),
-        form: Form::Decimal { scale: u8::try_from(scale).unwrap_or_default() },
+        form: SqlConversion::Decimal { scale: u8::try_from(scale).unwrap_or_default() },
     })
 }
 
@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn what_no_decimal_holds_is_not_compared() {
-        let bound = |text: &str| decimal(&Value::Number(text.into()), Purpose::Filter).map(|operand| operand.form);
-        let scale = |scale| Some(Form::Decimal { scale });
+        let bound = |text: &str| decimal(&Value::Number(text.into()), BindFor::Filter).map(|operand| operand.form);
+        let scale = |scale| Some(SqlConversion::Decimal { scale });
         assert_eq!(bound("1e-38"), scale(38));
         assert_eq!(bound("1e-39"), None);
         assert_eq!(bound(&format!("0.5{}", "0".repeat(60))), scale(38));
@@ -209,11 +209,11 @@ mod tests {
     #[test]
     fn whole_numbers_are_integers_however_they_are_written() {
         for text in ["10", "10.00", "1e1", "100e-1", "+10"] {
-            let bound = integer(&Value::Text(text.into()), Purpose::Store);
+            let bound = integer(&Value::Text(text.into()), BindFor::Store);
             assert_eq!(bound, Some(plain(Param::Int(10))), "{text}");
         }
         let most = Value::Number("18446744073709551615.0".into());
-        assert_eq!(integer(&most, Purpose::Store), Some(plain(Param::UInt(u64::MAX))));
-        assert_eq!(integer(&Value::Number("2.5".into()), Purpose::Store), None);
+        assert_eq!(integer(&most, BindFor::Store), Some(plain(Param::UInt(u64::MAX))));
+        assert_eq!(integer(&Value::Number("2.5".into()), BindFor::Store), None);
     }
 }

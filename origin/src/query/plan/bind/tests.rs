@@ -1,7 +1,7 @@
 //! Values bound to columns of each kind, without a database.
 
 use super::*;
-use crate::query::catalog::{Case, CharsetCoverage};
+use crate::query::catalog::{CaseSensitivity, CharsetCoverage};
 use shared::ident::FieldName;
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ fn column(kind: Kind, type_text: &str, values: &[&str]) -> Column {
         name: FieldName::parse("worth").unwrap(),
         kind,
         charset: Charset::Unicode,
-        case: Case::Folded,
+        case_sensitivity: CaseSensitivity::Insensitive,
         type_text: type_text.to_owned(),
         nullable: true,
         default: None,
@@ -46,7 +46,7 @@ fn a_refusal_names_the_field_and_what_it_takes() {
             r#"The field "worth" (blob) takes a base64 string, not a boolean."#,
         ),
     ] {
-        for (purpose, code) in [(Purpose::Store, ErrorCode::InvalidValue), (Purpose::Filter, ErrorCode::InvalidFilter)]
+        for (purpose, code) in [(BindFor::Store, ErrorCode::InvalidValue), (BindFor::Filter, ErrorCode::InvalidFilter)]
         {
             let problem = value(&column, &given, purpose).unwrap_err();
             assert_eq!(problem.code(), code);
@@ -58,7 +58,7 @@ fn a_refusal_names_the_field_and_what_it_takes() {
 #[test]
 fn a_mistyped_member_gets_the_nearest_as_its_hint() {
     let state = column(Kind::Enum, "enum('draft','public')", &["draft", "public"]);
-    let problem = value(&state, &text("pubic"), Purpose::Filter).unwrap_err();
+    let problem = value(&state, &text("pubic"), BindFor::Filter).unwrap_err();
     assert_eq!(problem.hint(), Some(r#"Did you mean "public"?"#));
 }
 
@@ -72,7 +72,7 @@ fn addresses_and_uuids_are_bound_as_mariadb_writes_them() {
         (Kind::Inet4, "10.0.0.1", Some("10.0.0.1")),
         (Kind::Inet4, "10.0.0.256", None),
     ] {
-        let operand = value(&column(kind, "x", &[]), &text(given), Purpose::Filter).ok();
+        let operand = value(&column(kind, "x", &[]), &text(given), BindFor::Filter).ok();
         let expected = bound.map(|bound| plain(Param::Text(bound.into())));
         assert_eq!(operand, expected, "{given}");
     }
@@ -81,7 +81,7 @@ fn addresses_and_uuids_are_bound_as_mariadb_writes_them() {
 #[test]
 fn base64_comes_in_either_alphabet_with_padding_or_without() {
     let blob = column(Kind::Bytes, "blob", &[]);
-    let bound = |given: &str| match value(&blob, &text(given), Purpose::Store) {
+    let bound = |given: &str| match value(&blob, &text(given), BindFor::Store) {
         Ok(Operand { param: Param::Bytes(bytes), .. }) => Some(bytes),
         _ => None,
     };
@@ -99,20 +99,23 @@ fn base64_comes_in_either_alphabet_with_padding_or_without() {
 fn a_binary_is_compared_as_it_is_stored() {
     let fixed = column(Kind::Bytes, "binary(4)", &[]);
     let bound = |purpose| value(&fixed, &text("AQI="), purpose).unwrap().param;
-    assert_eq!(bound(Purpose::Filter), Param::Bytes(vec![1, 2, 0, 0]));
-    assert_eq!(bound(Purpose::Store), Param::Bytes(vec![1, 2]));
+    assert_eq!(bound(BindFor::Filter), Param::Bytes(vec![1, 2, 0, 0]));
+    assert_eq!(bound(BindFor::Store), Param::Bytes(vec![1, 2]));
 }
 
 #[test]
 fn text_beyond_a_character_set_is_refused_in_a_record_and_converts_the_column_in_a_condition() {
     let coverage = Arc::new(CharsetCoverage::compared("latin1", "aé日", "aé?"));
-    let old =
-        Column { charset: Charset::Limited(coverage), case: Case::Exact, ..column(Kind::Text, "varchar(9)", &[]) };
-    let form = |given: &str| value(&old, &text(given), Purpose::Filter).unwrap().form;
-    assert_eq!(form("é"), Form::Plain);
-    assert_eq!(form("é日"), Form::Unicode(Case::Exact));
-    assert!(value(&old, &text("é"), Purpose::Store).is_ok());
-    let problem = value(&old, &text("日"), Purpose::Store).unwrap_err();
+    let old = Column {
+        charset: Charset::Limited(coverage),
+        case_sensitivity: CaseSensitivity::Sensitive,
+        ..column(Kind::Text, "varchar(9)", &[])
+    };
+    let form = |given: &str| value(&old, &text(given), BindFor::Filter).unwrap().form;
+    assert_eq!(form("é"), SqlConversion::Plain);
+    assert_eq!(form("é日"), SqlConversion::Unicode(CaseSensitivity::Sensitive));
+    assert!(value(&old, &text("é"), BindFor::Store).is_ok());
+    let problem = value(&old, &text("日"), BindFor::Store).unwrap_err();
     assert_eq!(problem.hint(), Some("Its character set latin1 lacks a character of it."));
 }
 
@@ -120,6 +123,6 @@ fn text_beyond_a_character_set_is_refused_in_a_record_and_converts_the_column_in
 fn a_type_of_many_members_is_shown_by_its_first() {
     let members = vec!["member"; 5_000].join("','");
     let wide = column(Kind::Enum, &format!("enum('{members}')"), &["member"]);
-    let problem = value(&wide, &text("x"), Purpose::Store).unwrap_err();
+    let problem = value(&wide, &text("x"), BindFor::Store).unwrap_err();
     assert!(problem.message().len() < 300, "{}", problem.message());
 }

@@ -2,7 +2,7 @@
 
 use super::{CALLERS, TABLE, all_at_once, as_they_come, count, hold, insert};
 use crate::host::{Answer, Host};
-use crate::records::together::while_locked;
+use crate::records::coalesced_reads::while_locked;
 use crate::test_db::TestDb;
 use futures_util::future::join_all;
 use serde_json::{Value, json};

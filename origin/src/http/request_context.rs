@@ -4,11 +4,11 @@
 use super::respond;
 use super::stream::StreamLimits;
 use crate::activity::Answered;
-use crate::app::App;
 use crate::database::Position;
-use crate::database::run::Progress;
+use crate::database::run::StatementStats;
 use crate::metrics::{Ended, RequestLabels, StreamGuard};
 use crate::query::plan::access::Rights;
+use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use crate::traces::EndedRequest;
 use axum::body::{Body, HttpBody};
@@ -41,8 +41,8 @@ const AFTER: HeaderName = HeaderName::from_static(AFTER_HEADER);
 /// Enough for durations of some minutes.
 const TIMING_BYTES: usize = 48;
 
-pub(super) struct RequestRecord {
-    app: Arc<App>,
+pub(super) struct RequestContext {
+    app: Arc<ServiceState>,
     id: RequestId,
     log: RequestLog,
     trace: Option<TraceSpan>,
@@ -53,13 +53,13 @@ pub(super) struct RequestRecord {
     /// Exact durations tell how much a statement read, so only a caller with full access may see them.
     has_full_access: AtomicBool,
     allowance: OnceLock<Allowance>,
-    progress: Arc<Progress>,
+    progress: Arc<StatementStats>,
     after: OnceLock<Position>,
     started: Instant,
 }
 
-impl RequestRecord {
-    pub(super) fn begin(app: Arc<App>, request: &Request) -> Self {
+impl RequestContext {
+    pub(super) fn begin(app: Arc<ServiceState>, request: &Request) -> Self {
         let (trace, progress) = begin_trace(&app, request);
         let incoming = request.headers().get(REQUEST_ID).and_then(|value| value.to_str().ok());
         Self {
@@ -99,7 +99,7 @@ impl RequestRecord {
     }
 
     /// Counts the request against the caller's rate limit, unless it is counted already.
-    pub(super) fn set_caller(&self, caller: &Caller) -> Result<(), Problem> {
+    pub(super) fn admit_caller(&self, caller: &Caller) -> Result<(), Problem> {
         self.log.caller(Arc::clone(caller.principal()));
         self.has_role.store(caller.rights().role().is_some(), Ordering::Relaxed);
         self.has_full_access.store(matches!(caller.rights(), Rights::Full), Ordering::Relaxed);
@@ -138,7 +138,7 @@ impl RequestRecord {
         self.after.get()
     }
 
-    pub(super) fn progress(&self) -> &Arc<Progress> {
+    pub(super) fn progress(&self) -> &Arc<StatementStats> {
         &self.progress
     }
 
@@ -294,12 +294,12 @@ fn push_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format(hundredths));
 }
 
-fn begin_trace(app: &App, request: &Request) -> (Option<TraceSpan>, Arc<Progress>) {
+fn begin_trace(app: &ServiceState, request: &Request) -> (Option<TraceSpan>, Arc<StatementStats>) {
     let caller = request.headers().get(TRACEPARENT).and_then(|caller| caller.to_str().ok());
     let continued = caller.and_then(|caller| TraceSpan::continued(caller, fresh_span()));
     let begun = || {
         let id = fresh_span();
-        let is_picked = app.tracer.as_ref().is_some_and(|tracer| tracer.picks(u64::from_ne_bytes(id)));
+        let is_picked = app.tracer.as_ref().is_some_and(|tracer| tracer.should_sample(u64::from_ne_bytes(id)));
         is_picked.then(|| {
             let mut trace = [0; 16];
             trace[..8].copy_from_slice(&fresh_span());
@@ -311,9 +311,9 @@ fn begin_trace(app: &App, request: &Request) -> (Option<TraceSpan>, Arc<Progress
     (trace, progress(app, trace.as_ref()))
 }
 
-fn progress(app: &App, trace: Option<&TraceSpan>) -> Arc<Progress> {
+fn progress(app: &ServiceState, trace: Option<&TraceSpan>) -> Arc<StatementStats> {
     match trace {
-        Some(trace) if app.tracer.is_some() && trace.is_sampled() => Arc::new(Progress::recorded()),
+        Some(trace) if app.tracer.is_some() && trace.is_sampled() => Arc::new(StatementStats::recorded()),
         _ => Arc::default(),
     }
 }
@@ -354,7 +354,7 @@ struct LoggedBody {
     announced: Option<u64>,
     ending: Ending,
     status: u16,
-    record: Arc<RequestRecord>,
+    record: Arc<RequestContext>,
 }
 
 impl HttpBody for LoggedBody {

@@ -4,7 +4,7 @@
 mod ends;
 mod kinds;
 
-use super::together::{SOON, running};
+use super::coalesced_reads::{SOON, running};
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host};
 use crate::service::shared;

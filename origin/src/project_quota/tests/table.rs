@@ -1,14 +1,14 @@
 //! Checks that the table of shared resources in docs/limits.md is complete and agrees with the code.
 
 use crate::activity::{PROJECTS_KEPT_COUNT, REQUESTS_KEPT_COUNT};
-use crate::app::{StreamSlots, body_memory, descriptions, managers};
 use crate::config::find_setting;
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
 use crate::database::pool::QUEUES_OF_ALL;
 use crate::database::schema_cache::{self, connections};
 use crate::database::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings};
 use crate::media::library::{FILE_CHANGES_MAX_COUNT, FILE_CHANGES_PER_PROJECT_MAX_COUNT};
-use crate::shares::Shares;
+use crate::project_quota::ProjectQuota;
+use crate::service_state::{StreamSlots, body_memory, descriptions, management_slots};
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
 use shared::limits::{
@@ -20,7 +20,7 @@ use shared::limits::{
 use std::time::Duration;
 
 const PAGE: &str = include_str!("../../../../docs/limits.md");
-const HEADING: &str = "## Shares of projects";
+const HEADING: &str = "## ProjectQuota of projects";
 const MIB: u64 = 1024 * 1024;
 
 /// The expected beginnings of the table cells with a resource's limit and its share per project.
@@ -59,7 +59,7 @@ fn row(resource: &'static str, limit: String, share: String) -> Expected {
     Expected { resource, limit, share }
 }
 
-fn counted(resource: &'static str, shares: &Shares) -> Expected {
+fn counted(resource: &'static str, shares: &ProjectQuota) -> Expected {
     row(resource, written(shares.whole()), written(shares.share()))
 }
 
@@ -77,7 +77,7 @@ fn of_records() -> Vec<Expected> {
             written(schema_cache::CONNECTIONS_PER_PROJECT),
         ),
         counted("descriptions of the API that are written or sent", &descriptions()),
-        counted("requests that read or change keys and roles", &managers()),
+        counted("requests that read or change keys and roles", &management_slots()),
         row(
             "last requests, and figures of five minutes, for `/status` and `/requests`",
             format!("{} projects", written(PROJECTS_KEPT_COUNT)),

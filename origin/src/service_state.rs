@@ -6,7 +6,7 @@ use crate::activity::Activity;
 use crate::config::{BaseUrl, Config, ConsoleConfig};
 use crate::database::admin::Admin;
 use crate::database::coalesce::Coalescer;
-use crate::database::hosts::{Hosts, HostsGauge, Purpose};
+use crate::database::hosts::{HostRole, Hosts, HostsGauge};
 use crate::database::idempotency;
 use crate::database::schema_cache::SchemaCache;
 use crate::database::{PoolSettings, Pools};
@@ -17,10 +17,10 @@ use crate::media::resumable::{ResumableUploads, UploadTerms};
 use crate::media::sign::Signer;
 use crate::media::store::Watch;
 use crate::metrics::{Metrics, Readings};
+use crate::project_quota::ProjectQuota;
 use crate::query::cursor::PageTokens;
 use crate::rates::Rates;
 use crate::recent::Recent;
-use crate::shares::Shares;
 use crate::system::System;
 use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, KeyRegistry};
@@ -47,12 +47,12 @@ const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
 #[derive(Debug)]
-pub struct App {
+pub struct ServiceState {
     pub keys: Arc<KeyRegistry>,
     pub pools: Arc<Pools>,
     pub coalescer: Arc<Coalescer>,
     pub schema_cache: Arc<SchemaCache>,
-    pub pages: PageTokens,
+    pub cursors: PageTokens,
     pub metrics: Metrics,
     pub tracer: Option<Tracer>,
     pub public_url: Option<BaseUrl>,
@@ -61,18 +61,18 @@ pub struct App {
     pub edge_secret: EdgeSecret,
     pub rates: Rates,
     pub bounds: Bounds,
-    pub bodies: Shares,
+    pub bodies: ProjectQuota,
     pub streams: StreamSlots,
     pub library: Library,
     pub intake: Intake,
     pub resumable: ResumableUploads,
     pub stored: Watch,
-    pub descriptions: Shares,
+    pub descriptions: ProjectQuota,
     /// Requests that read or change keys and roles share the few pooled connections of [`Admin`] with the key look-ups
     /// of all requests.
-    pub managers: Shares,
+    pub management_slots: ProjectQuota,
     pub activity: Activity,
-    pub uploads: Shares,
+    pub uploads: ProjectQuota,
     admin: Admin,
     probes: Probes,
     hosts: Hosts,
@@ -101,7 +101,7 @@ pub struct Bounds {
     pub packet_max_bytes: usize,
 }
 
-impl App {
+impl ServiceState {
     pub async fn open(
         config: &Config,
         system: &System,
@@ -122,7 +122,7 @@ impl App {
         let source = system.projects.account_source();
         let mut pools = Pools::new(settings, system.hosts.clone(), source);
         if let Some(address) = &config.replica_url {
-            pools = pools.with_replicas(Hosts::new(address, Purpose::Reading));
+            pools = pools.with_replicas(Hosts::new(address, HostRole::Reading));
         }
         let pools = Arc::new(pools);
         let schema_cache = SchemaCache::new(Arc::clone(&pools));
@@ -137,7 +137,7 @@ impl App {
             schema_cache: Arc::new(schema_cache),
             coalescer: Arc::new(Coalescer::new(Arc::clone(&pools))),
             pools,
-            pages: system.pages.clone(),
+            cursors: system.pages.clone(),
             public_url: config.public_url.clone(),
             console: config.console,
             signer: system.signer.clone(),
@@ -161,9 +161,9 @@ impl App {
             library,
             intake,
             descriptions: descriptions(),
-            managers: managers(),
+            management_slots: management_slots(),
             activity: Activity::default(),
-            uploads: Shares::with_callers(UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT),
+            uploads: ProjectQuota::with_callers(UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT),
             probes: Probes { admin: system.admin.apart(), answers: Recent::default(), prepared_xa: Recent::default() },
             admin: system.admin.clone(),
             hosts: system.hosts.clone(),
@@ -246,26 +246,26 @@ impl App {
 const DESCRIPTIONS_MAX_COUNT: u64 = 8;
 const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
 
-pub fn descriptions() -> Shares {
-    Shares::new(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
+pub fn descriptions() -> ProjectQuota {
+    ProjectQuota::new(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
 }
 
 /// One less than the number of connections in the pool of [`Admin`], so that one is left for looking up keys.
 const MANAGERS_MAX_COUNT: u64 = 2;
 const MANAGERS_PER_PROJECT_MAX_COUNT: u64 = 1;
 
-pub fn managers() -> Shares {
-    Shares::new(MANAGERS_MAX_COUNT, MANAGERS_PER_PROJECT_MAX_COUNT)
+pub fn management_slots() -> ProjectQuota {
+    ProjectQuota::new(MANAGERS_MAX_COUNT, MANAGERS_PER_PROJECT_MAX_COUNT)
 }
 
 /// At least two bodies of the maximum size. A project may use half of the limit.
-pub fn body_memory(body_max_bytes: usize) -> Shares {
+pub fn body_memory(body_max_bytes: usize) -> ProjectQuota {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
-    Shares::new(whole, whole / 2)
+    ProjectQuota::new(whole, whole / 2)
 }
 
 /// Several origins may run this at the same time.
-async fn sweep_receipts(app: Arc<App>, stop: CancellationToken) {
+async fn sweep_receipts(app: Arc<ServiceState>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(RECEIPTS_SWEEP_INTERVAL);
     loop {
         tokio::select! {

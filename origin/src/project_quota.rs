@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 /// Clones share the counts.
 #[derive(Clone, Debug)]
-pub struct Shares {
+pub struct ProjectQuota {
     inner: Arc<Inner>,
 }
 
@@ -97,7 +97,7 @@ pub fn beyond(share: u64) -> u64 {
     (share / 2).max(1)
 }
 
-impl Shares {
+impl ProjectQuota {
     pub fn new(whole: u64, share: u64) -> Self {
         Self::with(whole, share, 0)
     }

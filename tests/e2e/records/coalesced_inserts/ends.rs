@@ -4,7 +4,7 @@ use super::{CALLERS, TABLE, count, insert, stored};
 use crate::case::eventually;
 use crate::faults;
 use crate::host::{Call, Host};
-use crate::records::together::{SOON, lock, running, while_locked};
+use crate::records::coalesced_reads::{SOON, lock, running, while_locked};
 use crate::service::{Edge, Service, kill, shared};
 use crate::test_db::TestDb;
 use futures_util::future::join_all;

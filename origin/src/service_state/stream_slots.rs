@@ -1,7 +1,7 @@
 //! Limits the number of responses that are being streamed.
 
 use crate::database::PoolSettings;
-use crate::shares::Shares;
+use crate::project_quota::ProjectQuota;
 use shared::key::Access;
 use std::time::Duration;
 
@@ -10,25 +10,25 @@ use std::time::Duration;
 /// in all projects.
 #[derive(Debug)]
 pub struct StreamSlots {
-    full: Shares,
-    read: Shares,
-    second_connections: Shares,
+    full: ProjectQuota,
+    read: ProjectQuota,
+    second_connections: ProjectQuota,
     timeout: Duration,
 }
 
 impl StreamSlots {
     pub fn new(pools: PoolSettings, timeout: Duration) -> Self {
         let half = |count: usize| (count / 2).max(1) as u64;
-        let shares = || Shares::with_callers(half(pools.total), half(pools.size));
+        let shares = || ProjectQuota::with_callers(half(pools.total), half(pools.size));
         Self { full: shares(), read: shares(), second_connections: shares(), timeout }
     }
 
     /// Streams under full accounts have limits of the same size.
-    pub fn shares(&self) -> &Shares {
+    pub fn shares(&self) -> &ProjectQuota {
         &self.read
     }
 
-    pub(crate) fn second_connections(&self) -> &Shares {
+    pub(crate) fn second_connections(&self) -> &ProjectQuota {
         &self.second_connections
     }
 
@@ -36,7 +36,7 @@ impl StreamSlots {
         self.timeout
     }
 
-    pub(crate) fn of(&self, access: Access) -> &Shares {
+    pub(crate) fn of(&self, access: Access) -> &ProjectQuota {
         match access {
             Access::Full => &self.full,
             Access::Read => &self.read,

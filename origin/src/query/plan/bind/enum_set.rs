@@ -2,10 +2,10 @@
 //! match a member without trailing spaces, and without case if the column's collation ignores case. Stored values and
 //! keys are refused only if they can't be a member under any collation; MariaDB decides the rest.
 
-use crate::query::catalog::Case;
+use crate::query::catalog::CaseSensitivity;
 
 /// Empty text matches itself: without strict SQL mode, MariaDB stores it for an invalid value.
-pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option<&'a str> {
+pub(super) fn named<'a>(members: &'a [String], text: &str, case: CaseSensitivity) -> Option<&'a str> {
     if text.is_empty() {
         return Some("");
     }
@@ -13,7 +13,7 @@ pub(super) fn named<'a>(members: &'a [String], text: &str, case: Case) -> Option
 }
 
 /// Members in the column's order. Empty text matches the empty SET.
-pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<String> {
+pub(super) fn all_named(members: &[String], text: &str, case: CaseSensitivity) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
     }
@@ -25,10 +25,10 @@ pub(super) fn all_named(members: &[String], text: &str, case: Case) -> Option<St
     Some(parts.join(","))
 }
 
-fn index_of(members: &[String], text: &str, case: Case) -> Option<usize> {
+fn index_of(members: &[String], text: &str, case: CaseSensitivity) -> Option<usize> {
     let bare = |text: &str| match case {
-        Case::Exact => text.trim_end_matches(' ').to_owned(),
-        Case::Folded => text.trim_end_matches(' ').to_lowercase(),
+        CaseSensitivity::Sensitive => text.trim_end_matches(' ').to_owned(),
+        CaseSensitivity::Insensitive => text.trim_end_matches(' ').to_lowercase(),
     };
     let exact = members.iter().position(|member| member == text);
     let wanted = bare(text);
@@ -108,10 +108,10 @@ mod tests {
             ("日", None, None),
             ("", Some(""), Some("")),
         ] {
-            assert_eq!(named(&plain, text, Case::Folded), folded, "{text}");
-            assert_eq!(named(&plain, text, Case::Exact), exact, "{text}");
+            assert_eq!(named(&plain, text, CaseSensitivity::Insensitive), folded, "{text}");
+            assert_eq!(named(&plain, text, CaseSensitivity::Sensitive), exact, "{text}");
         }
-        let named = |text| all_named(&plain, text, Case::Folded);
+        let named = |text| all_named(&plain, text, CaseSensitivity::Insensitive);
         assert_eq!(named("1,Open,1").as_deref(), Some("open,1"));
         assert_eq!(named("").as_deref(), Some(""));
         assert_eq!(named("open,").as_deref(), None);

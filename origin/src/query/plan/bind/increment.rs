@@ -3,7 +3,7 @@
 use super::{number, short};
 use crate::query::catalog::{Column, Kind};
 use crate::query::plan::Operand;
-use crate::query::plan::bind::Purpose;
+use crate::query::plan::bind::BindFor;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::json::{self, Value};
@@ -32,9 +32,9 @@ pub fn addend(column: &Column, value: &Value) -> Result<Option<Operand>, Problem
     };
     let is_number = matches!(operand, Value::Number(_) | Value::Text(_));
     let bound = match column.kind {
-        Kind::Integer => number::integer(operand, Purpose::Store),
+        Kind::Integer => number::integer(operand, BindFor::Store),
         // MariaDB would convert a text parameter to a double before it adds it.
-        Kind::Decimal => number::decimal(operand, Purpose::Filter),
+        Kind::Decimal => number::decimal(operand, BindFor::Filter),
         Kind::Float | Kind::Double => number::double(operand),
         _ => return Err(refused("holds no numbers that $add could change")),
     };

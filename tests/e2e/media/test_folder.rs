@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 /// Path of the media routes for uploads and lists.
 pub(crate) const MEDIA: &str = "/api/v1/media";
 
-pub(crate) struct Shelf {
+pub(crate) struct TestFolder {
     pub(crate) host: Host,
     pub(crate) folder: String,
 }
 
-impl Shelf {
+impl TestFolder {
     pub(crate) fn new(host: Host) -> Self {
         Self { host, folder: unique("shelf") }
     }

@@ -10,7 +10,7 @@ fn project(name: &str) -> ProjectName {
 
 #[test]
 fn a_project_gets_no_more_than_its_share_and_leaves_the_rest_to_others() {
-    let (shares, one, other) = (Shares::new(10, 6), project("one"), project("other"));
+    let (shares, one, other) = (ProjectQuota::new(10, 6), project("one"), project("other"));
     let mut held = shares.try_take(&one, 4).unwrap();
     held.grow(2).unwrap();
     let refused = Refused::Share { limit: 6 };
@@ -26,7 +26,7 @@ fn a_project_gets_no_more_than_its_share_and_leaves_the_rest_to_others() {
 
 #[test]
 fn nothing_is_kept_of_a_project_that_holds_nothing() {
-    let (shares, one) = (Shares::new(10, 6), project("one"));
+    let (shares, one) = (ProjectQuota::new(10, 6), project("one"));
     let guards = [1, 2].map(|amount| shares.try_take(&one, amount).unwrap());
     assert_eq!(shares.inner.taken().by_project.len(), 1);
     drop(guards);
@@ -38,7 +38,7 @@ fn nothing_is_kept_of_a_project_that_holds_nothing() {
 
 #[tokio::test]
 async fn one_that_waits_takes_what_is_given_back() {
-    let (shares, one) = (Shares::new(2, 1), project("one"));
+    let (shares, one) = (ProjectQuota::new(2, 1), project("one"));
     let held = shares.try_take(&one, 1).unwrap();
     let waiting = tokio::spawn({
         let (shares, one) = (shares.clone(), one.clone());
@@ -63,7 +63,7 @@ fn a_refusal_names_the_limit_and_whose_it_is() {
 
 #[test]
 fn one_caller_may_use_the_whole_share_and_leaves_room_for_others() {
-    let (shares, one) = (Shares::with_callers(100, 8), project("one"));
+    let (shares, one) = (ProjectQuota::with_callers(100, 8), project("one"));
     let [greedy, second, third] = [1, 2, 3].map(Uuid::from_u128);
     let take = |caller| shares.try_take_as(&one, caller, 1);
     let held: Vec<_> = std::iter::from_fn(|| take(greedy).ok()).collect();
@@ -76,7 +76,7 @@ fn one_caller_may_use_the_whole_share_and_leaves_room_for_others() {
 
 #[tokio::test]
 async fn projects_that_wait_take_turns_and_the_caller_with_least_comes_first() {
-    let shares = Shares::with_callers(2, 2);
+    let shares = ProjectQuota::with_callers(2, 2);
     let [one, other] = ["one", "other"].map(project);
     let [greedy, modest] = [1, 2].map(Uuid::from_u128);
     let mut held = VecDeque::from([shares.take_as(&one, greedy, 1).await, shares.take_as(&one, greedy, 1).await]);
@@ -103,7 +103,7 @@ async fn projects_that_wait_take_turns_and_the_caller_with_least_comes_first() {
 
 #[tokio::test]
 async fn one_that_leaves_the_queue_takes_nothing() {
-    let (shares, one) = (Shares::new(1, 1), project("one"));
+    let (shares, one) = (ProjectQuota::new(1, 1), project("one"));
     let held = shares.take(&one, 1).await;
     let left = tokio::time::timeout(std::time::Duration::ZERO, shares.take(&one, 1)).await;
     assert!(left.is_err());
