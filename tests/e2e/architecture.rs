@@ -180,7 +180,7 @@ const LAYERS: [&[&str]; 20] = [
     &["backup", "doctor"],
     &["serve"],
     &["http"],
-    &["app"],
+    &["service_state"],
     &["metrics", "rates", "activity", "traces"],
     &["system"],
     &["media"],
@@ -192,8 +192,8 @@ const LAYERS: [&[&str]; 20] = [
     &["logging", "tls"],
     &["config"],
     &["address", "secret"],
-    &["shares", "process", "notify", "recent"],
-    &["clock", "durations", "fault", "files"],
+    &["project_quota", "process", "systemd", "recent"],
+    &["clock", "histogram", "crash_points", "files"],
 ];
 
 async fn no_folder_of_the_origin_imports_upwards(_: Host) {
