@@ -25,7 +25,7 @@ export async function consoleFiles() {
     jsx: "automatic",
     jsxImportSource: "preact",
     alias: {
-      "@selkie/client": join(root, "clients/typescript/src/index.ts"),
+      "@selkie/client": join(root, "clients/typescript/src"),
       react: "preact/compat",
       "react-dom": "preact/compat",
     },

@@ -1,5 +1,6 @@
 // Does with the console what its users do. The end-to-end suite starts it, with the service and its keys in the environment.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { inChromium, Tab } from "./browser.mjs";
 import { manage } from "./manage.mjs";
 
@@ -90,7 +91,10 @@ const tasks = {
     await tab.press("Apply");
     await tab.sees("7 records", ".status");
     await tab.press("Code");
-    await tab.sees('"price":{"value":"340","equality":">"}', ".code");
+    await tab.sees('"price":{"gt":"340"}', ".code");
+    const command = await tab.page.$eval(".code", ({ innerText }) => innerText);
+    const answer = JSON.parse(execFileSync("sh", ["-c", command], { encoding: "utf8", stdio: "pipe" }));
+    assert.equal(answer.payload.length, 7, command);
     await tab.press("TypeScript");
     await tab.sees(`selkie.table("${database}.books").list({`, ".code");
     await tab.keys("Escape");
@@ -103,6 +107,14 @@ const tasks = {
     await tab.click(".panel .main");
     await tab.sees("1 record", ".status");
     await tab.page.emulateNetworkConditions(null);
+    for (const [operator, value, found] of [
+      ["match", "Book", "349 records"],
+      ["notRegexp", "^Book", "1 record"],
+    ]) {
+      const filter = encodeURIComponent(JSON.stringify([{ field: "title", operator, value }]));
+      await tab.go(`#/data/${database}/books?filter=${filter}`);
+      await tab.sees(found, ".status");
+    }
     await tab.go(`#/data/${database}/books`);
     await tab.sees("350 records", ".status");
     await tab.press("Columns");

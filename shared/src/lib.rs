@@ -4,6 +4,8 @@
 //! everything again.
 
 pub mod admission;
+#[cfg(test)]
+mod client_lists;
 pub mod conditional;
 pub mod cors;
 pub mod envelope;

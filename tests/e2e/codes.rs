@@ -1,4 +1,4 @@
-//! The error codes: those of the enum, of the table in docs/api.md and of the client are the same. `ledger.rs` checks at
+//! The error codes: those of the enum and of the table in docs/api.md are the same. `ledger.rs` checks at
 //! the end of a whole run that each code was returned.
 
 use crate::host::Host;
@@ -8,32 +8,24 @@ use std::collections::BTreeSet;
 use std::fs;
 
 cases! {
-    Own: [docs_and_client_have_all_codes_and_no_others, what_is_retryable_is_what_passes_by_itself],
+    Own: [the_docs_have_all_codes_and_no_others, what_is_retryable_is_what_passes_by_itself],
 }
 
-/// The codes that only the client creates.
-const OF_CLIENT: [&str; 3] = ["network_error", "timeout", "invalid_answer"];
-
-async fn docs_and_client_have_all_codes_and_no_others(_: Host) {
+async fn the_docs_have_all_codes_and_no_others(_: Host) {
     let api = fs::read_to_string(workspace().join("docs/api.md")).expect("docs/api.md");
     let rows = api.lines().filter_map(|line| {
         let (status, codes) = line.strip_prefix("| ")?.split_once(" | ")?;
         Some((status.parse::<u16>().ok()?, codes))
     });
     let documented: BTreeSet<(u16, &str)> =
-        rows.flat_map(|(status, codes)| words(codes, '`').map(move |code| (status, code))).collect();
+        rows.flat_map(|(status, codes)| words(codes).map(move |code| (status, code))).collect();
     let known: BTreeSet<(u16, &str)> = ErrorCode::ALL.iter().map(|code| (code.status(), code.as_str())).collect();
     assert_eq!(documented, known, "the table of errors in docs/api.md");
-    let errors = fs::read_to_string(workspace().join("clients/typescript/src/errors.ts")).expect("the client's errors");
-    let listed = errors.split_once("export type ErrorCode =").and_then(|(_, rest)| rest.split_once(';'));
-    let listed: BTreeSet<&str> = listed.map(|(codes, _)| words(codes, '"')).expect("the type ErrorCode").collect();
-    let expected: BTreeSet<&str> = known.into_iter().map(|(_, code)| code).chain(OF_CLIENT).collect();
-    assert_eq!(listed, expected, "the client's type ErrorCode");
 }
 
-fn words(text: &str, quote: char) -> impl Iterator<Item = &str> {
+fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_word = |part: &&str| !part.is_empty() && part.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
-    text.split(quote).skip(1).step_by(2).filter(is_word)
+    text.split('`').skip(1).step_by(2).filter(is_word)
 }
 
 async fn what_is_retryable_is_what_passes_by_itself(_: Host) {

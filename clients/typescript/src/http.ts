@@ -149,7 +149,6 @@ export class Http {
     }
   }
 
-  /** Sends a request and returns its envelope. */
   envelope<R>(request: Request, call: CallOptions = {}): Promise<Envelope<R>> {
     return this.send(request, call, async (response) => {
       const text = await response.text();
@@ -169,7 +168,7 @@ export class Http {
 }
 
 /** An answer in JSON, with its ETag. */
-export interface Envelope<R> {
+interface Envelope<R> {
   payload: R;
   next?: string;
   count?: number;

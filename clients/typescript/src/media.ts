@@ -5,7 +5,7 @@ import { search } from "./operations.js";
 import { resumable } from "./tus.js";
 import type { CallOptions, List } from "./types.js";
 
-export type FileKind = "image" | "video" | "audio" | "file";
+type FileKind = "image" | "video" | "audio" | "file";
 
 export interface UploadedFile {
   id: number;
@@ -65,7 +65,6 @@ const RESUMABLE_ABOVE_BYTES = 8_000_000;
 /** An upload may be slow: its time limit grows by a millisecond for each 20 bytes (20 kB/s). */
 const BYTES_PER_MS = 20;
 
-/** Returns the kind of a file of this media type. */
 function kindOf(mime: string): FileKind {
   if (/^image\/(jpeg|png|gif|webp|bmp|tiff|avif)$/.test(mime)) return "image";
   return (/^(video|audio)\//.exec(mime)?.[1] as FileKind) ?? "file";

@@ -1,4 +1,5 @@
 // Types of tables, options and results. Must not contain code, nor know how requests are sent.
+import type { AggregateName, Equality, OPERATORS } from "./lists.js";
 
 /** The type of what is unknown without generated types. It is `any`, so that the checker accepts every use. */
 // biome-ignore lint/suspicious/noExplicitAny: the one place; all others use this name.
@@ -38,7 +39,7 @@ export type TableOf<DB, Name> = Name extends `${infer D}.${infer T}`
   : never;
 
 export type Field<T extends AnyTable> = Text<keyof T["row"]>;
-export type RelationName<T extends AnyTable> = IsAny<T["relations"]> extends true ? string : Text<keyof T["relations"]>;
+type RelationName<T extends AnyTable> = IsAny<T["relations"]> extends true ? string : Text<keyof T["relations"]>;
 type Related<DB, T extends AnyTable, K> =
   IsAny<T["relations"]> extends true
     ? AnyTable
@@ -56,36 +57,27 @@ type Comparable<V> =
   | (V extends number ? string | boolean | bigint : never)
   | (string extends V ? number | Date : never);
 
-/** Short forms of the operators. Several in one object must all hold. */
-export interface Operators<V> {
-  readonly eq?: Comparable<V> | null | readonly Comparable<V>[];
-  readonly ne?: Comparable<V> | null | readonly Comparable<V>[];
-  readonly gt?: Comparable<V>;
-  readonly gte?: Comparable<V>;
-  readonly lt?: Comparable<V>;
-  readonly lte?: Comparable<V>;
-  readonly in?: readonly Comparable<V>[];
-  readonly notIn?: readonly Comparable<V>[];
-  readonly between?: readonly [Comparable<V>, Comparable<V>];
-  readonly notBetween?: readonly [Comparable<V>, Comparable<V>];
-  readonly isNull?: boolean;
-  readonly like?: string | readonly string[];
-  readonly notLike?: string | readonly string[];
-  readonly contains?: string | readonly string[];
-  readonly startsWith?: string | readonly string[];
-  readonly endsWith?: string | readonly string[];
-  readonly regexp?: string;
-  readonly notRegexp?: string;
-  readonly match?: string;
-  readonly matchBoolean?: string;
-  /** True if these operators do not hold. */
-  readonly not?: Operators<V>;
+/** What the kinds of operands in `OPERATORS` are. */
+interface Operands<V> {
+  any: Comparable<V> | null | readonly Comparable<V>[];
+  value: Comparable<V>;
+  list: readonly Comparable<V>[];
+  pair: readonly [Comparable<V>, Comparable<V>];
+  flag: boolean;
+  texts: string | readonly string[];
+  text: string;
 }
 
+/** Short forms of the operators. Several in one object must all hold. */
+type Operators<V> = { readonly [O in keyof typeof OPERATORS]?: Operands<V>[(typeof OPERATORS)[O]] } & {
+  /** True if these operators do not hold. */
+  readonly not?: Operators<V>;
+};
+
 /** A condition in the API's own form, for conditions that the short operators can't express. */
-export interface ApiCondition {
+interface ApiCondition {
   readonly value?: unknown;
-  readonly equality?: string;
+  readonly equality?: Equality | (string & {});
   readonly not?: boolean;
   readonly operator?: "AND" | "OR";
   readonly fieldName?: string;
@@ -100,7 +92,7 @@ export type Condition<V> =
   | ApiCondition;
 
 /** Conditions on related records. */
-export interface Quantified<DB, T extends AnyTable> {
+interface Quantified<DB, T extends AnyTable> {
   readonly some?: Where<DB, T>;
   readonly none?: Where<DB, T>;
   readonly every?: Where<DB, T>;
@@ -129,7 +121,6 @@ export type Order<T extends AnyTable, Alias extends string = never> =
   | OrderItem<T, Alias>
   | readonly OrderItem<T, Alias>[];
 
-export type AggregateName = "COUNT" | "COUNT_DISTINCT" | "SUM" | "AVG" | "MIN" | "MAX";
 interface SelectObject<T extends AnyTable> {
   readonly fieldName?: Field<T> | "*";
   readonly alias?: string;
@@ -142,7 +133,7 @@ interface Fields<T extends AnyTable> {
   readonly omit?: readonly Field<T>[];
 }
 
-export interface IncludeOptions<DB, T extends AnyTable> extends Fields<T> {
+interface IncludeOptions<DB, T extends AnyTable> extends Fields<T> {
   /** Another name for the member of the record. */
   readonly as?: string;
   readonly where?: Where<DB, T>;
@@ -158,7 +149,7 @@ type IncludeMap<DB, T extends AnyTable> = {
 export type Include<DB, T extends AnyTable> = IncludeMap<DB, T> | readonly (RelationName<T> | IncludeMap<DB, T>)[];
 
 /** A join, as the API writes it. */
-export interface Join {
+interface Join {
   readonly tableName: string;
   readonly alias?: string;
   readonly joinType?: "INNER JOIN" | "JOIN" | "LEFT JOIN" | "RIGHT JOIN";

@@ -1,6 +1,11 @@
 // The query of the grid: filters, order, search and columns, as options of the client and as code for a user to copy.
 import type { AnyDatabase, AnyTable, ListOptions } from "@selkie/client";
+import { read } from "@selkie/client/conditions";
+import { OPERATORS as OPERANDS } from "@selkie/client/lists";
 import { type Kind, isNumeric } from "../schema";
+import { to } from "../session";
+import { texts } from "../texts";
+import { label } from "../values";
 
 export interface Filter {
   field: string;
@@ -18,41 +23,36 @@ export interface Query {
   columns: string[] | null;
 }
 
-/** An operator: its name in the client and in the API (`equality`), its label, and how many values it takes. */
-export interface Operator {
-  name: string;
-  equality: string;
+/** A condition that the user can choose: an operator of the client, or `isNotNull`. */
+type OperatorName = keyof typeof OPERANDS | "isNotNull";
+
+interface Operator {
+  name: OperatorName;
   label: string;
   values: "none" | "one" | "two" | "list";
+  isOnText: boolean;
 }
 
-const OPERATORS: Operator[] = [
-  { name: "eq", equality: "=", label: "=", values: "one" },
-  { name: "ne", equality: "!=", label: "≠", values: "one" },
-  { name: "gt", equality: ">", label: ">", values: "one" },
-  { name: "gte", equality: ">=", label: "≥", values: "one" },
-  { name: "lt", equality: "<", label: "<", values: "one" },
-  { name: "lte", equality: "<=", label: "≤", values: "one" },
-  { name: "contains", equality: "CONTAINS", label: "contains", values: "one" },
-  { name: "startsWith", equality: "STARTS WITH", label: "starts with", values: "one" },
-  { name: "endsWith", equality: "ENDS WITH", label: "ends with", values: "one" },
-  { name: "like", equality: "LIKE", label: "LIKE", values: "one" },
-  { name: "notLike", equality: "NOT LIKE", label: "NOT LIKE", values: "one" },
-  { name: "regexp", equality: "REGEXP", label: "REGEXP", values: "one" },
-  { name: "in", equality: "IN", label: "one of", values: "list" },
-  { name: "notIn", equality: "NOT IN", label: "none of", values: "list" },
-  { name: "between", equality: "BETWEEN", label: "between", values: "two" },
-  { name: "notBetween", equality: "NOT BETWEEN", label: "not between", values: "two" },
-  { name: "isNull", equality: "IS NULL", label: "is NULL", values: "none" },
-  { name: "isNotNull", equality: "IS NOT NULL", label: "is not NULL", values: "none" },
-];
-const OF_TEXT = ["contains", "startsWith", "endsWith", "like", "notLike", "regexp"];
+const VALUES = {
+  any: "one",
+  value: "one",
+  text: "one",
+  texts: "one",
+  list: "list",
+  pair: "two",
+  flag: "none",
+} as const;
+const LABELS: Record<OperatorName, string> = texts.operators;
+const OPERATORS = (Object.keys(LABELS) as OperatorName[]).map((name): Operator => {
+  const operand = name === "isNotNull" ? "flag" : OPERANDS[name];
+  return { name, label: LABELS[name], values: VALUES[operand], isOnText: operand === "text" || operand === "texts" };
+});
 
 /** Returns the operators for a kind of values; for texts, the operators on text come first. */
 export function operatorsOf(kind: Kind): Operator[] {
-  const others = OPERATORS.filter(({ name }) => !OF_TEXT.includes(name));
+  const others = OPERATORS.filter(({ isOnText }) => !isOnText);
   if (isNumeric(kind) || kind === "boolean" || kind === "date" || kind === "datetime" || kind === "time") return others;
-  if (kind === "text" || kind === "long") return [...OPERATORS.filter(({ name }) => OF_TEXT.includes(name)), ...others];
+  if (kind === "text" || kind === "long") return [...OPERATORS.filter(({ isOnText }) => isOnText), ...others];
   return OPERATORS;
 }
 
@@ -86,6 +86,12 @@ export const writeQuery = ({ filters, any, order, search, columns }: Query): Rec
   columns: columns ?? undefined,
 });
 
+/** Returns a link to the records whose fields have these values. */
+export function linkTo(database: string, table: string, values: [string, unknown][]): string {
+  const filters = values.map(([field, value]) => ({ field, operator: "eq", value: label(value) }));
+  return to("data", [database, table], writeQuery({ ...NO_QUERY, filters }));
+}
+
 /** Returns whether a filter has all values that its operator needs. Incomplete filters are ignored. */
 export const isComplete = ({ operator, value }: Filter): boolean => {
   const { values } = operatorOf(operator);
@@ -101,18 +107,13 @@ const listOf = (text: string) =>
     .map((item) => item.trim())
     .filter((item) => item !== "");
 
-function operandOf({ operator, value }: Filter): unknown {
+function condition({ operator, value }: Filter): unknown {
   const { values } = operatorOf(operator);
-  return values === "none" ? null : values === "one" ? value : listOf(value);
+  if (values === "none") return operator === "isNull" ? null : { ne: null };
+  const operand = values === "one" ? value : listOf(value);
+  return operator === "eq" ? operand : { [operator]: operand };
 }
 
-function condition(filter: Filter): unknown {
-  if (filter.operator === "isNull") return null;
-  if (filter.operator === "isNotNull") return { ne: null };
-  return filter.operator === "eq" ? operandOf(filter) : { [filter.operator]: operandOf(filter) };
-}
-
-/** Options of the client's `list`. */
 export type Options = Pick<ListOptions<AnyDatabase, AnyTable>, "select" | "where" | "order" | "fullTextSearch">;
 
 /** Returns the options of the client's `list`. The `keys` are always selected, so that records can be addressed. */
@@ -138,43 +139,19 @@ export function listOptions(query: Query, keys: readonly string[]): Options {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-/** Returns the query as options of the API, for curl. */
-function plainOptions(query: Query, keys: readonly string[]): Options {
-  const filters = query.filters.filter(isComplete);
-  const labels = new Set<string>();
-  const entries = filters.map((filter) => {
-    const { equality, values } = operatorOf(filter.operator);
-    let name = filter.field;
-    while (labels.has(name)) name += "_";
-    labels.add(name);
-    const value = values === "none" ? {} : { value: operandOf(filter) };
-    const other = name === filter.field ? {} : { fieldName: filter.field };
-    return [name, equality === "=" && name === filter.field ? filter.value : { ...other, ...value, equality }];
-  });
-  const { select } = listOptions(query, keys);
-  return {
-    ...(select ? { selectFields: (select as string[]).join(",") } : {}),
-    ...(entries.length ? { query: Object.fromEntries(entries) } : {}),
-    ...(query.any && entries.length > 1 ? { searchOperator: "OR" } : {}),
-    ...(query.order.length ? { order: query.order } : {}),
-    ...(query.search ? { fullTextSearch: query.search } : {}),
-  };
-}
-
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Returns the request as a curl command. The API key is a shell variable in it, since copied commands are often
  * shown to others. */
 export function asCurl(database: string, table: string, query: Query, keys: readonly string[], limit: number): string {
   const address = `${location.origin}/api/v1/crud/${encodeURIComponent(database)}/${encodeURIComponent(table)}`;
-  const options = Object.entries({ ...plainOptions(query, keys), limit }).map(([name, value]) => {
+  const options = Object.entries(read({ ...listOptions(query, keys), limit })).map(([name, value]) => {
     const text = typeof value === "object" ? JSON.stringify(value) : String(value);
-    return /^[\w,]+$/.test(text) ? `-d ${name}=${text}` : `--data-urlencode ${quoted(`${name}=${text}`)}`;
+    return /^\w+$/.test(text) ? `-d ${name}=${text}` : `--data-urlencode ${quoted(`${name}=${text}`)}`;
   });
   return [`curl -G ${quoted(address)}`, '-H "Authorization: Bearer $SELKIE_KEY"', ...options].join(" \\\n  ");
 }
 
-/** Returns the request as TypeScript code for the client. */
 export function asClient(
   database: string,
   table: string,

@@ -12,7 +12,7 @@ use crate::limits::CONDITION_COMMAS_MAX_COUNT;
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 
-pub use operator::short_names;
+pub use operator::{equalities, short_names, short_operators};
 pub(in crate::operation) use parse::joiner;
 
 pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Problem> {

@@ -2,11 +2,21 @@
 
 use crate::system::keys::Caller;
 use rmcp::model::Tool;
+use shared::operation::filter::short_names;
+use shared::operation::read::select::AGGREGATES;
 use shared::policy::{Action, permit};
 use std::sync::LazyLock;
 
-static TOOLS: LazyLock<Vec<Tool>> =
-    LazyLock::new(|| serde_json::from_str(include_str!("tools.json")).unwrap_or_default());
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| serde_json::from_str(&descriptions()).unwrap_or_default());
+
+/// Returns `tools.json` with the lists that it names in braces.
+fn descriptions() -> String {
+    let operators: Vec<_> = short_names().collect();
+    let aggregates = AGGREGATES.map(|(name, _)| name);
+    include_str!("tools.json")
+        .replace("{operators}", &operators.join(", "))
+        .replace("{aggregates}", &aggregates.join(", "))
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToolName {
@@ -95,5 +105,13 @@ mod tests {
             assert_eq!(annotations.read_only_hint, Some(reads), "{}", tool.name);
             assert_eq!(annotations.destructive_hint, (!reads).then_some(true), "{}", tool.name);
         }
+    }
+
+    #[test]
+    fn the_descriptions_name_all_operators_and_aggregates() {
+        let reads = TOOLS.iter().find(|tool| tool.name == "read_records").unwrap();
+        let described = |name: &str| reads.input_schema["properties"][name]["description"].as_str().unwrap();
+        assert!(described("query").contains("Operators: eq, ne, gt, gte, lt, lte, in, notIn, between,"));
+        assert!(described("selectFields").contains("with COUNT, COUNT_DISTINCT, SUM,"));
     }
 }

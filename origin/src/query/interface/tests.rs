@@ -120,4 +120,17 @@ fn the_schema_of_conditions_has_all_operators() {
     let described: BTreeSet<_> = short["properties"].as_object().unwrap().keys().map(String::as_str).collect();
     let operators: BTreeSet<_> = shared::operation::filter::short_names().collect();
     assert_eq!(described, operators);
+    let equality =
+        &forms.iter().find(|form| form["properties"]["equality"].is_object()).unwrap()["properties"]["equality"];
+    let equalities: Vec<_> = shared::operation::filter::equalities().collect();
+    assert_eq!(equality["description"], format!("{}; = by default", equalities.join(", ")));
+}
+
+#[test]
+fn the_schema_of_select_has_all_aggregates() {
+    let components = include_str!("openapi/components.json");
+    let aggregates = shared::operation::read::select::AGGREGATES.map(|(name, _)| name);
+    let listed =
+        format!("\"aggregate\": {{\"anyOf\": [{{\"type\": \"string\", \"enum\": [\"{}\"]}}", aggregates.join("\", \""));
+    assert!(components.contains(&listed), "components.json must hold {listed}");
 }

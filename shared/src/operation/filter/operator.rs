@@ -98,7 +98,7 @@ pub(super) fn operator(word: &str) -> Result<(Operator, bool), Problem> {
             _ => {
                 let meant = short_name_of(word).and_then(find);
                 let long = |name: &&str| meant.is_some() && !is_short(name) && find(name) == meant;
-                names().find(long).or_else(|| nearest(&folded, names().filter(|name| !is_short(name))))
+                names().find(long).or_else(|| nearest(&folded, equalities()))
             }
         };
         invalid(format!("There is no operator {}.", shown(word)))
@@ -131,4 +131,26 @@ pub(super) fn short_name_of(name: &str) -> Option<&'static str> {
 
 pub fn short_names() -> impl Iterator<Item = &'static str> {
     OPERATORS.iter().map(|(name, ..)| *name).filter(|name| is_short(name))
+}
+
+/// Returns the keys of short conditions with the kind of their operands: `value`, `any` (a value, null or a list), `list`,
+/// `pair`, `flag`, `text`, or `texts` (a text or a list).
+pub fn short_operators() -> impl Iterator<Item = (&'static str, &'static str)> {
+    OPERATORS.iter().filter(|(name, ..)| is_short(name)).map(|(name, operator, _)| {
+        let operand = match operator {
+            Operator::Compare(Comparison::Equal | Comparison::NotEqual) => "any",
+            Operator::Compare(_) => "value",
+            Operator::In => "list",
+            Operator::Between => "pair",
+            Operator::IsNull => "flag",
+            Operator::Like | Operator::Text(_) => "texts",
+            Operator::Regexp | Operator::Match(_) => "text",
+        };
+        (*name, operand)
+    })
+}
+
+/// Returns the values of `equality`.
+pub fn equalities() -> impl Iterator<Item = &'static str> {
+    OPERATORS.iter().map(|(name, ..)| *name).filter(|name| !is_short(name))
 }

@@ -54,7 +54,7 @@ pub enum Aggregate {
     Max,
 }
 
-const AGGREGATES: [(&str, Aggregate); 6] = [
+pub const AGGREGATES: [(&str, Aggregate); 6] = [
     ("COUNT", Aggregate::Count),
     ("COUNT_DISTINCT", Aggregate::CountDistinct),
     ("SUM", Aggregate::Sum),
