@@ -1,18 +1,19 @@
 // Databases, tables and their schemas, as far as the key may see them. Must not know how they are shown.
 import type { SchemaField as Field, SchemaRelation as Relation, TableSchema as Schema } from "@selkie/client";
 import { signal } from "@preact/signals";
+import { KINDS } from "./kinds";
 import { api, tableOf } from "./session";
 
 export type { Field, Relation, Schema };
 
-export interface TableEntry {
+interface TableEntry {
   name: string;
   kind: "table" | "view";
   comment: string;
   methods: string[];
 }
 
-export interface Index {
+interface Index {
   name: string;
   fields: string[];
   unique: boolean;
@@ -76,39 +77,17 @@ export function keyFields(schema: Schema): string[] {
   return schema.schema.filter(({ primaryKey }) => primaryKey).map(({ name }) => name);
 }
 
-export type Kind =
-  | "integer"
-  | "decimal"
-  | "float"
-  | "boolean"
-  | "text"
-  | "long"
-  | "enum"
-  | "set"
-  | "date"
-  | "datetime"
-  | "time"
-  | "json"
-  | "binary"
-  | "geometry";
+/** How the values of a field are shown and edited: as the kind of its type, or as one of four that only the console knows. */
+export type Kind = (typeof KINDS)[keyof typeof KINDS] | "boolean" | "json" | "text" | "long";
 
-/** Returns the kind of a field's values, which decides how they are shown and edited. */
 export function kindOf(field: Field): Kind {
-  const type = field.type.toLowerCase();
   if (field.jsonType === "json") return "json";
-  if (/^(tinyint\(1\)|bit\(1\))/.test(type)) return "boolean";
-  if (/^(tiny|small|medium|big)?int|^year|^bit/.test(type)) return "integer";
-  if (/^decimal/.test(type)) return "decimal";
-  if (/^(float|double)/.test(type)) return "float";
-  if (/^enum/.test(type)) return "enum";
-  if (/^set/.test(type)) return "set";
-  if (/^date$/.test(type)) return "date";
-  if (/^(datetime|timestamp)/.test(type)) return "datetime";
-  if (/^time/.test(type)) return "time";
-  if (/blob|binary|^vector/.test(type)) return "binary";
-  if (/^(geometry|point|linestring|polygon|multi)/.test(type)) return "geometry";
-  const [, length] = /^(?:var)?char\((\d+)\)/.exec(type) ?? [];
-  return /text/.test(type) || Number(length) > 255 ? "long" : "text";
+  const [, type = "", length] = /^(\w+)(?:\((\d+))?/.exec(field.type.toLowerCase()) ?? [];
+  if ((type === "tinyint" || type === "bit") && length === "1") return "boolean";
+  if (type in KINDS) return KINDS[type as keyof typeof KINDS];
+  return type.endsWith("text") || Number(length) > 255 ? "long" : "text";
 }
 
-export const isNumeric = (kind: Kind): boolean => kind === "integer" || kind === "decimal" || kind === "float";
+const NUMERIC: Kind[] = ["integer", "bit", "decimal", "float", "double"];
+
+export const isNumeric = (kind: Kind): boolean => NUMERIC.includes(kind);

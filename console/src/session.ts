@@ -13,11 +13,10 @@ const KEPT_IN_TEST = "selkie.test.";
 const LINK = "#link=";
 
 /** The content of a key's token, used only to hide actions that the server would refuse. */
-export interface Holder {
+interface Holder {
   access: "full" | "read" | "role";
   project: string | undefined;
   name: string | undefined;
-  /** The id of the key. */
   id: string | undefined;
   /** Seconds since 1970. */
   endsAt: number | undefined;
@@ -35,7 +34,6 @@ export function api(): Selkie {
   return client.value;
 }
 
-/** Returns the client's table of this name, such as `shop.orders`. */
 export const tableOf = (name: string) => api().table(name as `${string}.${string}`);
 
 export function holderOf(token: string): Holder {
@@ -64,7 +62,6 @@ export function signIn(own: string): void {
 /** The token of the link by which the console was opened, until the user accepts or declines it. */
 export const link = signal<string | null>(null);
 
-/** Moves the token of a link from the address to `link`. */
 function takeLink(): void {
   if (!location.hash.startsWith(LINK)) return;
   link.value = location.hash.slice(LINK.length);
@@ -136,7 +133,7 @@ export function keep(name: string, value: unknown): void {
 }
 
 /** The view that the address names, such as `#/data/shop/orders?…`. */
-export interface Route {
+interface Route {
   view: string;
   parts: string[];
   options: URLSearchParams;
@@ -159,7 +156,6 @@ addEventListener("hashchange", () => {
   route.value = read();
 });
 
-/** Returns the address of a view. */
 export function to(view: string, parts: string[] = [], options: Record<string, unknown> = {}): string {
   const path = [view, ...parts.map(encodeURIComponent)].join("/");
   const given = Object.entries(options).filter(([, value]) => value !== undefined);

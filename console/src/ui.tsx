@@ -95,7 +95,6 @@ export const Button = ({
   </button>
 );
 
-/** Shows an error, with its hint and a button to try again. */
 export function Problem({ error, again }: { error: unknown; again?: () => void }) {
   const known = isSelkieError(error);
   const isLost = known && error.code === "network_error";

@@ -1,6 +1,6 @@
 // How values are shown, edited and compared, exactly as the service writes them. It must not know where they are shown.
 import { marked, unmarked } from "./exact";
-import { type Field, kindOf, type Kind } from "./schema";
+import { type Field, isNumeric, kindOf, type Kind } from "./schema";
 
 export type Row = Record<string, unknown>;
 
@@ -8,7 +8,7 @@ export type Row = Record<string, unknown>;
 const CELL_MAX_CHARS = 240;
 
 /** The text of a cell, and its look, which distinguishes null, empty texts, numbers and bytes. */
-export interface Shown {
+interface Shown {
   text: string;
   look: "null" | "empty" | "number" | "bytes" | "json" | "text" | "boolean";
 }
@@ -16,11 +16,10 @@ export interface Shown {
 export function show(value: unknown, kind: Kind): Shown {
   if (value === null || value === undefined) return { text: "NULL", look: "null" };
   if (value === "") return { text: "empty", look: "empty" };
-  if (kind === "binary") return { text: bytesOf(String(value)), look: "bytes" };
+  if (kind === "bytes") return { text: bytesOf(String(value)), look: "bytes" };
   if (kind === "boolean") return { text: String(Number(value)), look: "boolean" };
   if (typeof value === "object") return { text: cut(jsonText(value)), look: "json" };
-  const look =
-    kind === "integer" || kind === "decimal" || kind === "float" ? "number" : kind === "json" ? "json" : "text";
+  const look = isNumeric(kind) ? "number" : kind === "json" ? "json" : "text";
   return { text: cut(kind === "json" ? jsonText(value) : String(value)), look };
 }
 
@@ -90,6 +89,7 @@ export function widthOf(field: Field): number {
     integer: 80,
     decimal: 100,
     float: 110,
+    double: 110,
     boolean: 80,
     date: 110,
     datetime: 165,
@@ -97,7 +97,7 @@ export function widthOf(field: Field): number {
     enum: 150,
     long: 300,
     json: 240,
-    binary: 220,
+    bytes: 220,
   };
   const [, size, digits = DIGITS[size ?? "none"] ?? 0] =
     /^(?:(tiny|small|medium|big|)int|decimal\((\d+))/i.exec(field.type) ?? [];

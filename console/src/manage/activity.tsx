@@ -8,7 +8,6 @@ import { sizeOf } from "../values";
 
 const words = texts.activity;
 const HEIGHT_PX = 170;
-/** The time that the charts show. */
 const SHOWN_SECONDS = 300;
 /** Figures are of the last periods that ended, as many as these. */
 const PERIODS_OF_NOW = 2;

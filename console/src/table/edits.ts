@@ -91,7 +91,6 @@ export class Edits {
     this.#keep();
   }
 
-  /** Changes a field of an existing record. */
   change(row: Row, field: string, value: unknown): void {
     const id = this.idOf(row);
     const edit = this.byId.value.get(id);
@@ -153,7 +152,6 @@ export class Edits {
     this.#reads.push(this.#see(edit, row));
   }
 
-  /** Drops the changes of one record. */
   drop(id: string): void {
     this.#set(this.list.value.filter((edit) => edit.id !== id));
   }

@@ -11,7 +11,6 @@ export interface InputProps {
   value: unknown;
   onChange: (value: unknown) => void;
   label: string;
-  /** Whether the editor takes the focus when it appears. */
   focused?: boolean;
   /** Whether the editor has one line, for a cell of the grid. */
   compact?: boolean;
@@ -22,7 +21,7 @@ export interface InputProps {
 /** Returns whether a value can be edited in a line of the grid. */
 export function isInline(field: Field, value: unknown): boolean {
   const kind = kindOf(field);
-  if (kind === "json" || kind === "geometry" || kind === "binary" || kind === "set") return false;
+  if (kind === "json" || kind === "geometry" || kind === "bytes" || kind === "set") return false;
   return typeof value !== "string" || (!value.includes("\n") && value.length <= 200);
 }
 
@@ -60,7 +59,7 @@ export function FieldInput(props: InputProps) {
       class="null"
     />
   );
-  if (kind === "binary") return <Bytes {...props} />;
+  if (kind === "bytes") return <Bytes {...props} />;
   if (kind === "json" || kind === "geometry") return <Json {...props}>{clear}</Json>;
   if (kind === "boolean" || kind === "enum") {
     const members = kind === "boolean" ? ["0", "1"] : (field.values ?? []);

@@ -1,14 +1,14 @@
 // One record beside the grid: every field with its editor and errors, and links to related records.
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { type Field, kindOf, type Relation, type Schema } from "../schema";
-import { tableOf, to } from "../session";
+import { tableOf } from "../session";
 import { texts } from "../texts";
 import { Button, Icon, useLoad } from "../ui";
 import { jsonText, label, type Row, show } from "../values";
 import type { Edits } from "./edits";
 import { Conflict } from "./edits-bar";
 import { FieldInput } from "./input";
-import { NO_QUERY, type Query, writeQuery } from "./query";
+import { linkTo, type Query } from "./query";
 import type { May } from "./view";
 
 interface Props {
@@ -126,7 +126,7 @@ export function RecordPanel({
                 <span class="grow" />
                 {field.references && record[field.name] !== null && record[field.name] !== undefined && (
                   <a
-                    href={linkTo(database, field.references.table, field.references.field, record[field.name])}
+                    href={linkTo(database, field.references.table, [[field.references.field, record[field.name]]])}
                     aria-label={texts.table.follow(field.references.table)}
                     title={texts.table.follow(field.references.table)}
                   >
@@ -183,13 +183,10 @@ export function RecordPanel({
 
 function whole(value: unknown, field: Field): string {
   if (value !== null && (typeof value === "object" || kindOf(field) === "json")) return jsonText(value, 2);
-  return typeof value === "string" && value !== "" && kindOf(field) !== "binary"
+  return typeof value === "string" && value !== "" && kindOf(field) !== "bytes"
     ? value
     : show(value, kindOf(field)).text;
 }
-
-const linkTo = (database: string, table: string, field: string, value: unknown) =>
-  to("data", [database, table], writeQuery({ ...NO_QUERY, filters: [{ field, operator: "eq", value: label(value) }] }));
 
 /** Links to the records that refer to this record by foreign keys, or through link tables. */
 function Related({ database, relations, record }: { database: string; relations: Relation[]; record: Row }) {
@@ -204,16 +201,13 @@ function Related({ database, relations, record }: { database: string; relations:
       <ul>
         {many.map((relation) => {
           // If the relation has a link table, `references` are fields of the link table.
-          const filters = relation.references.map((field, at) => ({
+          const values = relation.references.map((field, at): [string, unknown] => [
             field,
-            operator: "eq",
-            value: label(record[relation.fields[at]!]),
-          }));
+            record[relation.fields[at]!],
+          ]);
           return (
             <li key={relation.name}>
-              <a
-                href={to("data", [database, relation.through ?? relation.table], writeQuery({ ...NO_QUERY, filters }))}
-              >
+              <a href={linkTo(database, relation.through ?? relation.table, values)}>
                 <Icon name="link" />
                 {relation.name}
               </a>

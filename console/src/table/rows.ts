@@ -55,7 +55,6 @@ export class Rows {
     void this.#fill();
   }
 
-  /** Reads the shown records again. */
   reload(): void {
     for (const page of this.#pages) page.rows = undefined;
     this.error.value = null;

@@ -47,7 +47,6 @@ export function TableView({ database, table, tab }: { database: string; table: s
   );
 }
 
-/** The actions that the key may do on this table. */
 export interface May {
   read: boolean;
   insert: boolean;

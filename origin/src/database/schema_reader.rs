@@ -1,6 +1,7 @@
 //! Reads descriptions of tables, foreign keys, and names of databases and views, from `information_schema`. Uses the
 //! project's own account: a table or column that the account may not see counts as missing.
 
+mod kinds;
 mod whole_database;
 
 pub(super) use whole_database::tables;
@@ -16,6 +17,7 @@ use crate::query::catalog::relations::{ForeignKey, Relations};
 use crate::query::catalog::{
     CaseSensitivity, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits,
 };
+use kinds::kind;
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -381,29 +383,6 @@ fn case_sensitivity(collation: &str) -> CaseSensitivity {
         CaseSensitivity::Sensitive
     } else {
         CaseSensitivity::Insensitive
-    }
-}
-
-fn kind(data_type: &str) -> Kind {
-    match data_type {
-        "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "year" => Kind::Integer,
-        "bit" => Kind::Bit,
-        "decimal" => Kind::Decimal,
-        "float" => Kind::Float,
-        "double" => Kind::Double,
-        "date" => Kind::Date,
-        "datetime" | "timestamp" => Kind::DateTime,
-        "time" => Kind::Time,
-        "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob" | "vector" => Kind::Bytes,
-        "enum" => Kind::Enum,
-        "set" => Kind::Set,
-        "uuid" => Kind::Uuid,
-        "inet4" => Kind::Inet4,
-        "inet6" => Kind::Inet6,
-        "geometry" | "point" | "linestring" | "polygon" | "multipoint" | "multilinestring" | "multipolygon"
-        | "geometrycollection" => Kind::Geometry,
-        // Unknown types of later MariaDB versions are read as text.
-        _ => Kind::Text,
     }
 }
 

@@ -1,12 +1,11 @@
 // A cell of the grid: shows a value, or edits it.
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Field, isNumeric, kindOf } from "../../schema";
-import { to } from "../../session";
 import { texts } from "../../texts";
 import { Icon } from "../../ui";
-import { label, type Row, show } from "../../values";
+import { type Row, show } from "../../values";
 import { FieldInput, type InputProps } from "../input";
-import { NO_QUERY, writeQuery } from "../query";
+import { linkTo } from "../query";
 
 /** Shows a value, with a link to the record to which its foreign key refers. */
 export function CellValue({
@@ -41,11 +40,7 @@ export function CellValue({
           tabIndex={-1}
           aria-label={texts.table.follow(reference.table)}
           title={texts.table.follow(reference.table)}
-          href={to(
-            "data",
-            [database, reference.table],
-            writeQuery({ ...NO_QUERY, filters: [{ field: reference.field, operator: "eq", value: label(value) }] }),
-          )}
+          href={linkTo(database, reference.table, [[reference.field, value]])}
         >
           <Icon name="link" />
         </a>

@@ -37,7 +37,6 @@ export class Lines {
     return { id, row, record: this.edits.shown(row), edit: this.edits.byId.value.get(id) };
   }
 
-  /** Reads the records of the lines from `first` to `last`, unless they are in memory. */
   want(first: number, last: number): void {
     this.rows.want(Math.max(0, first - this.#added.length), Math.max(0, last - this.#added.length));
   }
