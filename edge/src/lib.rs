@@ -69,14 +69,14 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
     }
     let outcome =
         Outcome { status: reply.status(), total_ms: Date::now() - started, origin_ms: forwarding.origin_ms() };
-    let config = gateway.as_deref().ok().map(Gateway::config);
+    let gateway = gateway.as_deref().ok();
     let length = reply.length();
-    let response = add_common_headers(reply, &incoming, config, &outcome)?;
-    let response = match forwarding.unread() {
+    let response = add_common_headers(reply, &incoming, gateway.map(Gateway::config), &outcome)?;
+    let response = match gateway.and_then(|gateway| forwarding.unread(gateway)) {
         Some(rest) => body::answer_early(response, length, rest, &context)?,
         None => response,
     };
-    log::answered(config, &incoming, &request_log, &outcome);
+    log::answered(gateway, &incoming, &request_log, &outcome);
     Ok(response)
 }
 

@@ -232,6 +232,26 @@ pub const EDGE_BODY_OVERHEAD_BYTES: u64 = 32 * 1024;
 /// Maximum seconds in which a body that the edge reads as a whole must arrive.
 pub const EDGE_BODY_MAX_SECONDS: u64 = 60;
 
+/// Maximum bodies of refused requests that an isolate of the edge drains at the same time.
+pub const EDGE_DRAINS_MAX_COUNT: usize = 128;
+
+/// Maximum bodies of refused requests of one client address that an isolate of the edge drains at the same time.
+pub const EDGE_DRAINS_PER_ADDRESS_MAX_COUNT: usize = 8;
+
+/// Maximum milliseconds for which the edge drains the body of a refused request. The same as at the origin.
+pub const EDGE_DRAIN_MAX_MS: u64 = 5_000;
+
+/// Maximum announced length of a refused request's body that the edge leaves to the runtime: as much as workerd reads,
+/// within a second, before it closes a connection.
+pub const EDGE_UNDRAINED_BODY_MAX_BYTES: u64 = 64 * 1024;
+
+/// Maximum lines that an isolate of the edge logs within [`EDGE_REFUSAL_LINES_MS`] for requests that it refuses for their
+/// key. Anybody can send these requests.
+pub const EDGE_REFUSAL_LINES_MAX_COUNT: u32 = 100;
+
+/// Milliseconds for which [`EDGE_REFUSAL_LINES_MAX_COUNT`] holds.
+pub const EDGE_REFUSAL_LINES_MS: u64 = 10_000;
+
 /// Maximum concurrent requests that upload files. Each has buffers of 576 KiB: 150 MB in total.
 pub const UPLOADS_MAX_COUNT: u64 = 256;
 

@@ -3,10 +3,12 @@
 use super::answer::Answer;
 use super::bodies::Bodies;
 use super::cache::{Cache, Cacheable};
+use super::drains::{Drain, Drains};
 use super::failed_attempt::Repeat;
 use super::in_flight::InFlight;
 use super::incoming_request::{BodyLength, IncomingRequest};
 use super::origin_health::Origins;
+use super::request_log::RefusalLines;
 use super::user_tokens::UserTokens;
 use crate::config::Config;
 use shared::admission::{admit, check_body_length, unadmitted_action};
@@ -21,6 +23,7 @@ use shared::policy::Action;
 use shared::request_log::{RequestLog, UserCaller};
 use shared::upload::{Parser, UploadLimits, is_json_upload};
 use std::cell::{RefCell, RefMut};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Maximum verified keys per generation of the token cache, which has two generations. At some 300 bytes each (the
@@ -87,6 +90,8 @@ pub struct Gateway {
     cache: Cache,
     in_flight: InFlight,
     bodies: Bodies,
+    drains: Rc<RefCell<Drains>>,
+    refusal_lines: RefusalLines,
 }
 
 impl Gateway {
@@ -98,7 +103,9 @@ impl Gateway {
         let users = UserTokens::new(config.issuers.clone());
         let (tokens, origins) = (RefCell::new(tokens), RefCell::new(origins));
         let (in_flight, bodies) = (InFlight::default(), Bodies::default());
-        Self { cache: Cache::new(&config), config, tokens, users, origins, in_flight, bodies }
+        let (drains, refusal_lines) = (Rc::default(), RefusalLines::default());
+        let cache = Cache::new(&config);
+        Self { cache, config, tokens, users, origins, in_flight, bodies, drains, refusal_lines }
     }
 
     #[must_use]
@@ -119,6 +126,16 @@ impl Gateway {
     #[must_use]
     pub fn bodies(&self) -> &Bodies {
         &self.bodies
+    }
+
+    /// Counts a refused body of a client address, as [`Drain::begin`] does.
+    pub fn drain(&self, length: BodyLength, address: Box<str>, now: u64) -> Option<Drain> {
+        Drain::begin(&self.drains, length, address, now)
+    }
+
+    #[must_use]
+    pub fn refusal_lines(&self) -> &RefusalLines {
+        &self.refusal_lines
     }
 
     /// Returns the origins and their health. The returned borrow must end before any await.

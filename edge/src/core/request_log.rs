@@ -1,7 +1,9 @@
-//! Formats the edge's log line of a request.
+//! Formats the edge's log line of a request, and limits the lines of requests that anybody can send.
 
 use super::incoming_request::IncomingRequest;
+use shared::limits::{EDGE_REFUSAL_LINES_MAX_COUNT, EDGE_REFUSAL_LINES_MS};
 use shared::request_log::RequestLog;
+use std::cell::Cell;
 use std::fmt::Write as _;
 
 #[derive(Clone, Copy, Debug)]
@@ -16,8 +18,9 @@ pub struct Outcome {
 impl Outcome {
     /// Returns the log line: a JSON object. Nothing is escaped, since the request id is the only text that callers
     /// choose, and its characters need no escaping.
+    /// `unlogged` is the number of requests that got no line before this one.
     #[must_use]
-    pub fn line(&self, request: &IncomingRequest, log: &RequestLog) -> String {
+    pub fn line(&self, request: &IncomingRequest, log: &RequestLog, unlogged: u32) -> String {
         let mut line = String::with_capacity(256);
         let (id, method, route, status) = (&request.request_id, log.method(), log.route_name(), self.status);
         // Writing to a string can't fail.
@@ -37,7 +40,61 @@ impl Outcome {
         if let Some(origin_ms) = self.origin_ms {
             let _ = write!(line, r#","upstream_ms":{}"#, origin_ms as u64);
         }
+        if unlogged > 0 {
+            let _ = write!(line, r#","unlogged":{unlogged}"#);
+        }
         let _ = write!(line, r#","total_ms":{}}}"#, self.total_ms as u64);
         line
+    }
+
+    /// Returns whether the edge itself refused the request for its key.
+    fn is_of_key(&self) -> bool {
+        self.status == 401 && self.origin_ms.is_none()
+    }
+}
+
+/// The log lines of requests that the edge refuses for their key, within a period of [`EDGE_REFUSAL_LINES_MS`].
+#[derive(Debug, Default)]
+pub struct RefusalLines {
+    /// In ms since 1970.
+    began: Cell<u64>,
+    requests: Cell<u32>,
+}
+
+impl RefusalLines {
+    /// Returns whether a request gets a line at `now`, in ms since 1970, and the number of requests of the last period
+    /// that got none.
+    pub fn admits(&self, outcome: &Outcome, now: u64) -> Option<u32> {
+        if !outcome.is_of_key() {
+            return Some(0);
+        }
+        let requests = self.requests.get();
+        if now >= self.began.get() + EDGE_REFUSAL_LINES_MS {
+            self.began.set(now);
+            self.requests.set(1);
+            return Some(requests.saturating_sub(EDGE_REFUSAL_LINES_MAX_COUNT));
+        }
+        self.requests.set(requests.saturating_add(1));
+        (requests < EDGE_REFUSAL_LINES_MAX_COUNT).then_some(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_requests_refused_for_their_key_a_hundred_get_a_line_and_the_others_are_counted() {
+        const NOW: u64 = 1_800_000_000_000;
+        let lines = RefusalLines::default();
+        let outcome = |status, origin_ms| Outcome { status, total_ms: 0.0, origin_ms };
+        let refused = |now| lines.admits(&outcome(401, None), now);
+        let logged = (0..1_000).filter(|ms| refused(NOW + ms) == Some(0)).count();
+        assert_eq!(logged, EDGE_REFUSAL_LINES_MAX_COUNT as usize);
+        for other in [outcome(200, None), outcome(403, None), outcome(401, Some(1.0))] {
+            assert_eq!(lines.admits(&other, NOW), Some(0));
+        }
+        let next = NOW + EDGE_REFUSAL_LINES_MS;
+        assert_eq!([refused(next - 1), refused(next), refused(next)], [None, Some(901), Some(0)]);
     }
 }

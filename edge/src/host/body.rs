@@ -2,9 +2,10 @@
 
 use super::awaited::Awaited;
 use super::timer::Timer;
-use crate::core::{BodyLength, ReadBody};
+use crate::core::{BodyLength, Drain, ReadBody};
 use futures_util::future::{Either, select};
 use shared::error::{ErrorCode, Problem};
+use shared::limits::EDGE_DRAIN_MAX_MS;
 use std::pin::pin;
 use std::time::Duration;
 use worker::Context;
@@ -18,9 +19,6 @@ use worker::worker_sys::FixedLengthStream;
 
 /// Interval at which a body that is being read asks whether it may go on.
 const READ_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// The time for which a refused body is drained before the connection is closed. The same as at the origin.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Creates a stream that the runtime fills and empties by itself, without copying bytes through wasm.
 fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
@@ -85,19 +83,19 @@ pub(crate) fn broken_off() -> Problem {
 /// The part of a request's body that is still unread when the response is ready.
 pub(crate) enum Unread {
     /// The body is being piped to an origin, which may still read the rest.
-    Piped(BodyPipe),
+    Piped(BodyPipe, Drain),
     /// No byte of the body was read.
-    Whole(ReadableStream),
+    Whole(ReadableStream, Drain),
 }
 
 impl Unread {
     async fn drain(self) {
-        let source = match self {
-            Self::Piped(pipe) => match pipe.sent().await {
+        let (source, _drain) = match self {
+            Self::Piped(pipe, drain) => match pipe.sent().await {
                 Ok(_) => return,
-                Err(_) => pipe.source,
+                Err(_) => (pipe.source, drain),
             },
-            Self::Whole(source) => source,
+            Self::Whole(source, drain) => (source, drain),
         };
         if let Ok(sink) = WritableStream::new() {
             // An error is ignored: the client may have disconnected meanwhile.
@@ -143,7 +141,7 @@ pub(crate) async fn whole<'a>(request: &Request, read: ReadBody<'a>) -> Result<W
 }
 
 /// Returns a response whose head is sent at once, but which ends only after the rest of the request's body is drained,
-/// or after [`DRAIN_TIMEOUT`]. Otherwise the runtime closes the connection, and a client that is still sending often
+/// or after [`EDGE_DRAIN_MAX_MS`]. Otherwise the runtime closes the connection, and a client that is still sending often
 /// loses the response. A response without a body is returned unchanged.
 pub(crate) fn answer_early(
     response: Response,
@@ -161,7 +159,7 @@ pub(crate) fn answer_early(
     let written = Awaited::from(answer.pipe_to_with_options(&writable, &options));
     context.wait_until(async move {
         let draining = pin!(unread.drain());
-        let draining = select(draining, Timer::from(DRAIN_TIMEOUT));
+        let draining = select(draining, Timer::from(Duration::from_millis(EDGE_DRAIN_MAX_MS)));
         let (written, _) = futures_util::future::join(written, draining).await;
         if written.is_ok() {
             // An error is ignored: the client may have disconnected meanwhile.

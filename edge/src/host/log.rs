@@ -1,12 +1,11 @@
 //! Logs faults and, unless the configuration turns this off, each answered request. Writes a data point for each
 //! answered request to Workers Analytics Engine if a dataset is bound.
 
-use crate::config::Config;
-use crate::core::{IncomingRequest, Outcome, RequestLog};
+use crate::core::{Gateway, IncomingRequest, Outcome, RequestLog};
 use shared::error::{ErrorCode, Problem};
 use shared::request_id::RequestId;
 use std::cell::OnceCell;
-use worker::js_sys::{self, Array, Reflect};
+use worker::js_sys::{self, Array, Date, Reflect};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::worker_sys::AnalyticsEngineDataset;
 use worker::{Env, console_error, console_log};
@@ -19,13 +18,18 @@ thread_local! {
 }
 
 pub(crate) fn answered(
-    config: Option<&Config>,
+    gateway: Option<&Gateway>,
     incoming: &IncomingRequest,
     request_log: &RequestLog,
     outcome: &Outcome,
 ) {
-    if config.is_none_or(|config| config.logs_requests) {
-        console_log!("{}", outcome.line(incoming, request_log));
+    let unlogged = match gateway {
+        Some(gateway) if !gateway.config().logs_requests => None,
+        Some(gateway) => gateway.refusal_lines().admits(outcome, Date::now() as u64),
+        None => Some(0),
+    };
+    if let Some(unlogged) = unlogged {
+        console_log!("{}", outcome.line(incoming, request_log, unlogged));
     }
     DATASET.with(|dataset| {
         if let Some(Some(dataset)) = dataset.get()

@@ -117,16 +117,17 @@ impl<'a> Forwarding<'a> {
         self.origin_ms = origin_ms;
     }
 
-    /// Returns the unread rest of the request's body; `None` if there is no body, if it was piped completely, or if
-    /// [`body::whole`] has begun to read it.
-    pub(crate) fn unread(self) -> Option<Unread> {
+    /// Returns the unread rest of the request's body, if it must be drained. There is none if the body was piped
+    /// completely, or if [`body::whole`] has begun to read it.
+    pub(crate) fn unread(self, gateway: &Gateway) -> Option<Unread> {
         if !self.incoming.head.has_body || self.is_sent.get() {
             return None;
         }
+        let drain = gateway.drain(self.incoming.body, self.address(gateway), now())?;
         match self.pipe {
-            Some(pipe) => Some(Unread::Piped(pipe)),
+            Some(pipe) => Some(Unread::Piped(pipe, drain)),
             None if self.request.body_used() => None,
-            None => self.request.body().map(Unread::Whole),
+            None => self.request.body().map(|body| Unread::Whole(body, drain)),
         }
     }
 

@@ -29,8 +29,14 @@ impl UserTokenAlgorithm {
         }
     }
 
-    pub(super) fn has(alg: &str) -> bool {
-        Self::ALL.iter().any(|known| known.as_str() == alg)
+    pub(super) fn allows(alg: &str, signature_bytes: usize) -> bool {
+        Self::ALL.iter().any(|known| {
+            known.as_str() == alg
+                && match known {
+                    Self::EdDSA | Self::ES256 => signature_bytes == 64,
+                    Self::RS256 => (RSA_BITS.start() / 8..=RSA_BITS.end() / 8).contains(&signature_bytes),
+                }
+        })
     }
 }
 

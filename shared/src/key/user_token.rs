@@ -115,11 +115,13 @@ impl UserToken<'_> {
         }
     }
 
-    /// `invalid_key` unless the token gives access and names an accepted algorithm, or if it has extensions (`crit`).
-    pub fn check_header(&self) -> Result<(), Problem> {
+    /// `invalid_key` unless the token gives access, names an accepted algorithm and has a signature of a length that fits
+    /// it, or if it has extensions (`crit`).
+    pub fn check_form(&self) -> Result<(), Problem> {
         let UserTokenHeader { alg, typ, crit, .. } = &self.header;
         let is_access = typ.as_ref().is_none_or(|typ| TYPES.contains(&&*typ.to_ascii_lowercase()));
-        if crit.is_none() && is_access && UserTokenAlgorithm::has(alg) { Ok(()) } else { Err(untrusted()) }
+        let is_possible = UserTokenAlgorithm::allows(alg, self.signature.len());
+        if crit.is_none() && is_access && is_possible { Ok(()) } else { Err(untrusted()) }
     }
 
     /// The signature must have been verified. `now` is in seconds since 1970. `expired_key` from `exp` on;

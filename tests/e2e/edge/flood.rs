@@ -23,6 +23,7 @@ use tokio::net::TcpStream;
 cases! {
     Own: [
         callers_who_send_no_body_lock_nobody_out,
+        refused_bodies_that_never_come_take_little_memory,
         a_crowd_of_one_project_is_answered,
         callers_who_leave_at_once_take_nothing_from_others,
     ],
@@ -34,7 +35,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 const SILENT: usize = 550;
 
 /// A token of an issuer that nobody knows, with a forged signature.
-const FORGED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.AQ";
+const FORGED: &str = "eyJhbGciOiJFZERTQSJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 async fn callers_who_send_no_body_lock_nobody_out(_: Host) {
     allow_open_files(8_000).expect("a limit");
@@ -76,6 +77,25 @@ async fn callers_who_send_no_body_lock_nobody_out(_: Host) {
         assert_eq!(query.send().await.payload(), json!([{"id": 1}]));
     }
     drop(silent);
+}
+
+async fn refused_bodies_that_never_come_take_little_memory(_: Host) {
+    const CALLERS: usize = 1_500;
+    // When all of them were drained, workerd grew by more than 200 MB.
+    const GROWTH_MAX_KIB: u64 = 140 * 1024;
+    allow_open_files(8_000).expect("a limit");
+    let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
+    let begun = worker.memory_kib();
+    let head = raw::request("POST", b"/mcp", "Content-Type: application/json\r\nContent-Length: 100000\r\n", b"");
+    let mut silent = Vec::new();
+    for _ in 0..CALLERS {
+        let mut wire = Wire::open(&worker.url).await;
+        wire.send(&head).await;
+        assert_eq!(wire.answer().await.map(|answer| answer.status), Some(401));
+        silent.push(wire);
+    }
+    let grown = worker.memory_kib().saturating_sub(begun);
+    assert!(grown < GROWTH_MAX_KIB, "{grown} KiB more than {begun} KiB");
 }
 
 async fn a_crowd_of_one_project_is_answered(_: Host) {

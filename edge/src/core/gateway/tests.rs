@@ -410,7 +410,7 @@ fn a_log_line_names_the_key_and_the_route_and_nothing_that_the_caller_chose() {
             record.refused(&problem);
         }
         let outcome = Outcome { status, total_ms: 12.7, origin_ms };
-        outcome.line(call, &record)
+        outcome.line(call, &record, 0)
     };
     let path = "/api/v1/crud/shop/secrets/7?selectFields=secret";
     let read = line(&call("GET", path, Some(key(Access::Read))), 200, Some(9.2));

@@ -101,7 +101,7 @@ impl Issuer {
 
     /// If no cached key has signed the token, fetches the issuer's keys again, at most once a minute.
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
-        token.check_header()?;
+        token.check_form()?;
         let keys = match &self.keys {
             Keys::Fixed(keys) => Arc::clone(keys),
             Keys::Remote(remote) => remote.keys(now).await.ok_or_else(unavailable)?,

@@ -10,7 +10,7 @@ use std::cell::Cell;
 const ISSUER: &str = "https://id.example";
 
 /// A token with the `iss` https://id.example and an invalid signature.
-const FOREIGN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.AQ";
+const FOREIGN: &str = "eyJhbGciOiJFZERTQSJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 /// The same token, but with the `iss` of Selkie's own API keys, `selkie`.
 const FORGED: &str = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJzZWxraWUifQ.AQ";
 
@@ -47,7 +47,14 @@ fn a_token_of_another_issuer_is_forwarded_unchecked() {
 #[test]
 fn a_token_that_is_malformed_or_claims_to_be_selkies_is_refused() {
     let long = format!("{}.{}", FOREIGN, "A".repeat(shared::limits::AUTHORIZATION_MAX_BYTES));
-    for token in [FORGED, "x", "a.b.c", &FOREIGN[..FOREIGN.len() - 2], &long] {
+    let unsigned = FOREIGN.trim_end_matches('A');
+    // The algorithms `RS256`, whose signatures are longer, and `none`.
+    let [other, none] = ["eyJhbGciOiJSUzI1NiJ9", "eyJhbGciOiJub25lIn0"].map(|header| {
+        let (_, rest) = FOREIGN.split_once('.').unwrap();
+        format!("{header}.{rest}")
+    });
+    let short = format!("{unsigned}AQ");
+    for token in [FORGED, "x", "a.b.c", unsigned, &short, &other, &none, &long] {
         assert_eq!(code(&call("GET", POSTS, Some(token.to_owned()))), "invalid_key", "{token}");
     }
 }
