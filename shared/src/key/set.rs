@@ -152,8 +152,8 @@ impl SigningKey {
 
     /// The token has about 350 characters if it grants no role.
     pub fn sign(&self, claims: &Claims) -> Result<String, SigningError> {
-        let header = json!({"typ": "JWT", "alg": ALGORITHM, "kid": self.public.kid});
-        let [header, claims] = [header.to_string().into_bytes(), serde_json::to_vec(claims)?];
+        let header = format!(r#"{{"typ":"JWT","alg":"{ALGORITHM}","kid":{}}}"#, json!(self.public.kid));
+        let claims = serde_json::to_vec(claims)?;
         let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));
         let signature = self.key.sign(signed.as_bytes()).to_bytes();
         Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))

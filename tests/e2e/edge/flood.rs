@@ -86,16 +86,17 @@ async fn refused_bodies_that_never_come_take_little_memory(_: Host) {
     allow_open_files(8_000).expect("a limit");
     let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
     let begun = worker.memory_kib();
-    let head = raw::request("POST", b"/mcp", "Content-Type: application/json\r\nContent-Length: 100000\r\n", b"");
-    let mut silent = Vec::new();
-    for _ in 0..CALLERS {
+    let head = b"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n";
+    let refused = (0..CALLERS).map(|_| async {
         let mut wire = Wire::open(&worker.url).await;
-        wire.send(&head).await;
+        wire.send(head).await;
         assert_eq!(wire.answer().await.map(|answer| answer.status), Some(401));
-        silent.push(wire);
-    }
+        wire
+    });
+    let silent = join_all(refused).await;
     let grown = worker.memory_kib().saturating_sub(begun);
     assert!(grown < GROWTH_MAX_KIB, "{grown} KiB more than {begun} KiB");
+    drop(silent);
 }
 
 async fn a_crowd_of_one_project_is_answered(_: Host) {
