@@ -56,6 +56,8 @@ try {
   await page.waitForSelector(list);
   const summaries = await page.$$eval(".opblock-summary-description", (all) => all.map((one) => one.textContent));
   await page.click(list);
+  // A call before the page has resolved the references to the parameters is never sent.
+  await page.waitForSelector(".is-open tr[data-param-name]");
   await page.waitForSelector(".execute");
   // Not by the mouse, since the page may still be moving the button.
   await page.$eval(".execute", (button) => button.click());
