@@ -2,6 +2,7 @@
 //! check whether a key is revoked, which only the origin knows. [`UserToken`] is a JWT of another issuer.
 
 mod cache;
+mod crypto;
 mod issuers;
 mod jwks;
 mod set;
