@@ -20,7 +20,7 @@ use shared::limits::{
 use std::time::Duration;
 
 const PAGE: &str = include_str!("../../../../docs/limits.md");
-const HEADING: &str = "## ProjectQuota of projects";
+const HEADING: &str = "## Shares of projects";
 const MIB: u64 = 1024 * 1024;
 
 /// The expected beginnings of the table cells with a resource's limit and its share per project.
