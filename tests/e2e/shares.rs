@@ -294,7 +294,7 @@ async fn a_project_has_half_of_the_upload_slots_with_all_its_keys(_: Host) {
     // An upload of this loop may take the slot of an upload that has not begun yet. Then another pending upload is
     // started.
     while upload(&greedy).await.code() != "rate_limited" {
-        wires.push(begin(&second_key).await);
+        wires.push(begin(&greedy.full).await);
         assert!(wires.len() < 2 * UPLOADS_OF_A_PROJECT, "no share is kept");
     }
     upload(&other).await.payload();

@@ -12,8 +12,9 @@ use crate::service_state::{StreamSlots, body_memory, descriptions, management_sl
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
 use shared::limits::{
-    DESCRIPTIONS_CACHE_MAX_BYTES, EDGE_BODIES_MAX_BYTES, EDGE_BODY_OVERHEAD_BYTES, EDGE_HEALTH_REQUESTS_MAX_COUNT,
-    EDGE_PUBLIC_REQUESTS_MAX_COUNT, EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
+    DESCRIPTIONS_CACHE_MAX_BYTES, EDGE_BODIES_MAX_BYTES, EDGE_BODY_OVERHEAD_BYTES, EDGE_DRAINS_MAX_COUNT,
+    EDGE_DRAINS_PER_ADDRESS_MAX_COUNT, EDGE_HEALTH_REQUESTS_MAX_COUNT, EDGE_PUBLIC_REQUESTS_MAX_COUNT,
+    EDGE_REFUSAL_LINES_MAX_COUNT, EDGE_REFUSAL_LINES_MS, EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
     IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT,
     TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
 };
@@ -154,6 +155,16 @@ fn of_media_and_caches() -> Vec<Expected> {
             "memory of those above 32 KiB that have arrived",
             format!("{} MiB", EDGE_BODIES_MAX_BYTES / MIB),
             "none".to_owned(),
+        ),
+        row(
+            "bodies of refused requests that one edge drains; up to 64 KiB, the runtime does",
+            written(EDGE_DRAINS_MAX_COUNT),
+            format!("{EDGE_DRAINS_PER_ADDRESS_MAX_COUNT} for each client address"),
+        ),
+        row(
+            "log lines of one edge for requests that it refuses for their key",
+            format!("{EDGE_REFUSAL_LINES_MAX_COUNT} in {} s", EDGE_REFUSAL_LINES_MS / 1_000),
+            "none: they have no valid key".to_owned(),
         ),
         row("TLS handshakes under way", written(HANDSHAKES_MAX_COUNT), "none: no key is known yet".to_owned()),
         row(
