@@ -272,12 +272,17 @@ pub const MEDIA_NAME_MAX_BYTES: usize = 255;
 /// keys that clients add. The header is stored with the upload and repeated in responses to `HEAD`.
 pub const TUS_METADATA_MAX_BYTES: usize = 4_096;
 
-/// Maximum unfinished resumable uploads of one project: each may hold disk space until it expires.
+/// Maximum unfinished resumable uploads of one project by full keys, and as many by callers with roles: users must not
+/// keep out the project's own programs. Each may hold disk space until it expires.
 pub const TUS_OPEN_MAX_COUNT: usize = 100;
 
-/// Maximum total size of all unfinished resumable uploads of one project, as a multiple of the largest allowed upload
-/// (`tus_max_bytes`): 64 GiB by default. Prevents one project from filling the staging disk.
+/// Maximum total size of the unfinished resumable uploads of one project by full keys, and as much by callers with
+/// roles, as a multiple of the largest allowed upload (`tus_max_bytes`): 64 GiB by default. Prevents one project from
+/// filling the staging disk.
 pub const TUS_OPEN_MAX_LARGEST: u64 = 4;
+
+/// Maximum seconds for which a resumable upload is kept that has received no byte.
+pub const TUS_EMPTY_SECONDS: u64 = 60 * 60;
 
 /// Seconds for which a finished resumable upload can still be queried, by a client that lost the last response.
 pub const TUS_FINISHED_SECONDS: u64 = 60 * 60;

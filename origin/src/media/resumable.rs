@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{ProjectName, shown};
-use shared::limits::{IMAGE_FILE_MAX_BYTES, TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST};
+use shared::limits::{IMAGE_FILE_MAX_BYTES, TUS_EMPTY_SECONDS, TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST};
 use shared::media::MediaKind;
 use shared::operation::tus::{TusFile, TusId, TusNew};
 use shared::upload::{Existing, Label};
@@ -85,8 +85,8 @@ impl ResumableUploads {
     ///
     /// # Errors
     /// `body_too_large`, `invalid_media` or `media_exists` if the declared size, type or name is refused;
-    /// `rate_limited` if the project has too many unfinished uploads, or too many declared bytes in them; errors of the
-    /// store or MariaDB.
+    /// `rate_limited` if full keys, or callers with roles, have too many unfinished uploads in the project, or too many
+    /// declared bytes in them; errors of the store or MariaDB.
     pub async fn begin(
         &self,
         project: &ProjectName,
@@ -105,7 +105,7 @@ impl ResumableUploads {
             metadata: new.metadata.to_string(),
             media_id: None,
             created_at: begun_at,
-            expires_at: self.expiry(begun_at),
+            expires_at: self.expiry(begun_at, 0),
             uploader,
         };
         // The file is created before the row: a sweep deletes a file without a row, while a row without a file would be
@@ -113,9 +113,7 @@ impl ResumableUploads {
         let staging = self.store.stage_named(row.id).await;
         let made = staging.map_err(StoreError::into_problem)?.suspend().await;
         made.map_err(StoreError::into_problem)?;
-        let (most, most_bytes) = (TUS_OPEN_MAX_COUNT, self.open_max_bytes());
-        let recorded = self.table.insert_upload(&row, most, most_bytes).await;
-        match recorded {
+        match self.record(&row).await {
             Ok(true) => Ok(row),
             Ok(false) => {
                 self.discard(row.id).await;
@@ -126,6 +124,21 @@ impl ResumableUploads {
                 Err(error.into_problem())
             }
         }
+    }
+
+    /// Records an upload; false if there are too many. If there are too many of callers with roles, one that has received
+    /// nothing makes room.
+    async fn record(&self, row: &UploadRow) -> Result<bool, TableError> {
+        let (most, most_bytes) = (TUS_OPEN_MAX_COUNT, self.open_max_bytes());
+        let is_recorded = self.table.insert_upload(row, most, most_bytes).await?;
+        if is_recorded || row.uploader.is_none() {
+            return Ok(is_recorded);
+        }
+        let Some(empty) = self.table.take_empty_upload(&row.project, row.created_at).await? else {
+            return Ok(false);
+        };
+        self.discard(empty).await;
+        self.table.insert_upload(row, most, most_bytes).await
     }
 
     /// Locks an upload for one request. A finished upload has no file any more, and is returned without a lock.
@@ -241,13 +254,15 @@ impl ResumableUploads {
         }
     }
 
-    /// Returns the maximum total of the declared sizes of one project's unfinished uploads, in bytes.
+    /// Returns the maximum total of the declared sizes of a project's unfinished uploads by full keys, and by callers with
+    /// roles, in bytes.
     fn open_max_bytes(&self) -> u64 {
         self.terms.max_bytes.saturating_mul(TUS_OPEN_MAX_LARGEST)
     }
 
-    fn expiry(&self, from: u64) -> u64 {
-        from.saturating_add(self.terms.lifetime.as_secs())
+    fn expiry(&self, from: u64, received: u64) -> u64 {
+        let lifetime = self.terms.lifetime.as_secs();
+        from.saturating_add(if received == 0 { lifetime.min(TUS_EMPTY_SECONDS) } else { lifetime })
     }
 
     fn check_length(&self, new: &TusNew) -> Result<(), Problem> {
@@ -290,8 +305,8 @@ impl ResumableUploads {
         Problem::new(
             ErrorCode::RateLimited,
             format!(
-                "The upload goes beyond {TUS_OPEN_MAX_COUNT} uploads and {} bytes, the most that one project may have \
-                 under way.",
+                "The upload goes beyond {TUS_OPEN_MAX_COUNT} uploads and {} bytes, the most that full keys, and callers with \
+                 roles, may each have under way in a project.",
                 self.open_max_bytes()
             ),
         )

@@ -20,6 +20,27 @@ cases! {
         only_full_keys_delete,
         another_projects_files_do_not_exist,
     ],
+    Own: [a_list_of_own_files_reads_only_these],
+}
+
+/// The condition is that of `"read": "own"`.
+async fn a_list_of_own_files_reads_only_these(_: Host) {
+    let project = unique("own");
+    shared().create_project(&project);
+    let root = |statement: &str| shared().root_sql(statement).unwrap();
+    root(&format!(
+        "INSERT INTO selkie.media (project, folder, name, kind, private, object, mime, size, sha256, created_at, updated_at,
+         uploader) SELECT '{project}', '', seq, 'file', TRUE, UNHEX(MD5(CONCAT('{project}', seq))), 'text/plain', 1, '', 0, 0,
+         IF(seq = 7, 'own', 'other') FROM selkie.seq_1_to_1000"
+    ));
+    let plan = root(&format!(
+        "EXPLAIN FORMAT=JSON SELECT * FROM selkie.media WHERE project = '{project}' AND (FALSE OR uploader = 'own')
+         ORDER BY id DESC LIMIT 100"
+    ));
+    root(&format!("DELETE FROM selkie.media WHERE project = '{project}'"));
+    let plan: Value = serde_json::from_str(&plan).unwrap();
+    let plan = plan.to_string();
+    assert!(plan.contains(r#""key":"by_uploader""#), "{plan}");
 }
 
 async fn a_file_is_described(host: Host) {

@@ -5,4 +5,5 @@ mod broken;
 mod client;
 mod refusals;
 mod upload;
+mod users;
 mod whole;

@@ -14,7 +14,7 @@ struct Migration {
 }
 
 /// All migrations. The version of a migration is its position in this list, counted from 1.
-const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION, ROLES, KEYS];
+const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION, ROLES, KEYS, UPLOADERS];
 
 const PROJECTS: Migration = Migration {
     name: "projects, databases and keys",
@@ -196,6 +196,12 @@ const KEYS: Migration = Migration {
             version BIGINT UNSIGNED NOT NULL
         ) ENGINE = InnoDB",
     ],
+};
+
+/// Adds the index for the lists of callers whose role reads their own files.
+const UPLOADERS: Migration = Migration {
+    name: "files by uploader",
+    statements: &["ALTER TABLE selkie.media ADD KEY IF NOT EXISTS by_uploader (project, uploader)"],
 };
 
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;

@@ -38,8 +38,9 @@ type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64, Opti
 impl MediaTable {
     /// Records an upload. Returns false and records nothing if the project would then have more than `most` unfinished,
     /// unexpired uploads, or if their declared sizes would exceed `most_bytes` together; for an uploader with few of them,
-    /// [`beyond`] that, as for [`ProjectQuota::with_callers`](crate::project_quota::ProjectQuota::with_callers). Concurrent calls may exceed
-    /// both limits. `upload.length` must be at most `most_bytes`.
+    /// [`beyond`] that, as for [`ProjectQuota::with_callers`](crate::project_quota::ProjectQuota::with_callers). Counts only the uploads of full
+    /// keys for a full key, and only those of callers with roles for such a caller. Concurrent calls may exceed both limits.
+    /// `upload.length` must be at most `most_bytes`.
     ///
     /// # Errors
     /// MariaDB failed, or the project does not exist.
@@ -48,7 +49,8 @@ impl MediaTable {
             (id, project, length, received, metadata, created_at, expires_at, uploader)
             SELECT ?, ?, ?, ?, ?, ?, ?, ? FROM (SELECT COUNT(*) AS uploads, COALESCE(SUM(length), 0) AS bytes,
             COALESCE(SUM(uploader <=> ?), 0) AS own, COALESCE(SUM(IF(uploader <=> ?, length, 0)), 0) AS own_bytes
-            FROM selkie.media_uploads WHERE project = ? AND media_id IS NULL AND expires_at > ?) AS open
+            FROM selkie.media_uploads WHERE project = ? AND media_id IS NULL AND expires_at > ?
+            AND (uploader IS NULL) = ?) AS open
             WHERE (open.uploads + 1 <= ? OR open.uploads + open.own + 1 <= ?)
             AND (open.bytes + ? <= ? OR open.bytes + open.own_bytes + ? <= ?)";
         let uploader = upload.uploader.as_ref().map(Uploader::as_bytes);
@@ -66,6 +68,7 @@ impl MediaTable {
             uploader.into(),
             project.into(),
             upload.created_at.into(),
+            upload.uploader.is_none().into(),
             most.into(),
             (most + beyond(most)).into(),
             length.into(),
@@ -74,6 +77,27 @@ impl MediaTable {
             most_bytes.saturating_add(beyond(most_bytes)).into(),
         ];
         Ok(self.run(Some(&upload.project), statement, &Params::Positional(values)).await? > 0)
+    }
+
+    /// Deletes the oldest upload without a byte of the caller with a role that has the most unfinished uploads in a
+    /// project at `now`, in seconds since 1970. Returns its id; `None`, and deletes nothing, if that caller has none.
+    pub async fn take_empty_upload(&self, project: &ProjectName, now: u64) -> Result<Option<Uuid>, TableError> {
+        let found: Option<(Vec<u8>, bool)> = self
+            .within(async {
+                let mut lent = self.lookup_conn(project).await?;
+                let statement = "SELECT id, received = 0 FROM (SELECT id, received, COUNT(*) OVER (PARTITION BY uploader) AS open
+                FROM selkie.media_uploads WHERE project = ? AND media_id IS NULL AND expires_at > ? AND uploader IS NOT NULL)
+                AS uploads ORDER BY open DESC, received > 0, id LIMIT 1";
+                Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, (project.as_str(), now))).await?)
+            })
+            .await?;
+        let Some((id, true)) = found else {
+            return Ok(None);
+        };
+        let id = upload_id(&id)?;
+        let statement = "DELETE FROM selkie.media_uploads WHERE id = ? AND received = 0";
+        let deleted = self.run(Some(project), statement, &(id,).into()).await?;
+        Ok((deleted > 0).then_some(id))
     }
 
     /// Returns the upload with this id; `None` if there is none or if it belongs to another project.

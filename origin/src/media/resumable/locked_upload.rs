@@ -110,7 +110,7 @@ impl LockedUpload {
     /// # Errors
     /// `media_not_found` if the upload's row was deleted, or the upload is finished; errors of MariaDB.
     pub async fn prolong(&mut self) -> Result<(), Problem> {
-        let expires_at = self.uploads.expiry(now());
+        let expires_at = self.uploads.expiry(now(), self.flushed);
         let table = &self.uploads.table;
         let lives = table.advance_upload(&self.row, self.flushed, expires_at).await;
         if !lives.map_err(TableError::into_problem)? {
@@ -121,8 +121,8 @@ impl LockedUpload {
         Ok(())
     }
 
-    /// Appends bytes to the upload's file through a buffer. After every 64 MiB, syncs the file, and
-    /// [prolongs](Self::prolong) the upload.
+    /// Appends bytes to the upload's file through a buffer. After every 64 MiB, and after the first bytes, because an empty
+    /// upload may be removed to make room, syncs the file and [prolongs](Self::prolong) the upload.
     ///
     /// # Errors
     /// `body_too_large`, and nothing is written, if the bytes exceed the upload's declared size; errors of the store,
@@ -138,7 +138,7 @@ impl LockedUpload {
         let staging = self.staging.insert(staging);
         staging.write(bytes).await.map_err(StoreError::into_problem)?;
         self.offset += bytes.len() as u64;
-        if self.offset - self.flushed >= FLUSH_BYTES {
+        if self.flushed == 0 || self.offset - self.flushed >= FLUSH_BYTES {
             self.flush().await?;
             self.prolong().await?;
         }

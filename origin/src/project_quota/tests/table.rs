@@ -119,7 +119,11 @@ fn of_media_and_caches() -> Vec<Expected> {
         ),
         row("connections for look-ups of media", media().0, media().1),
         row("connections for lists and writes of media", media().0, media().1),
-        row("resumable uploads under way", disk(), format!("{TUS_OPEN_MAX_COUNT}, and {tus_gib} GiB")),
+        row(
+            "resumable uploads under way by full keys, and as many by callers with roles",
+            disk(),
+            format!("{TUS_OPEN_MAX_COUNT}, and {tus_gib} GiB"),
+        ),
         row(
             "the disk on which uploads arrive",
             disk(),
