@@ -21,6 +21,7 @@ cases! {
         keys_that_a_key_created_are_listed_and_revoked_with_it,
         roles_of_a_project_are_limited,
         a_key_without_the_claims_that_its_role_compares_is_warned_of,
+        a_role_that_compares_claims_without_case_is_warned_of,
         faults_of_a_role_are_named_with_their_place,
         a_link_to_the_console_gives_one_key,
         figures_and_last_requests_are_of_the_own_project,
@@ -319,6 +320,30 @@ async fn a_key_without_the_claims_that_its_role_compares_is_warned_of(host: Host
         String::from_utf8_lossy(&output.stderr)
             .contains("warning: The role's rules need the claims place, sub, teams, town")
     );
+}
+
+async fn a_role_that_compares_claims_without_case_is_warned_of(host: Host) {
+    let project = Project::new(host);
+    let database = format!("{}_d", project.name);
+    let sql =
+        async |query: &str| project.call(Method::POST, "sql").json(&json!({"query": query})).send().await.payload();
+    sql(&format!("CREATE DATABASE {database}")).await;
+    sql(&format!(
+        "CREATE TABLE {database}.t (id INT PRIMARY KEY, folded VARCHAR(9) COLLATE utf8mb4_general_ci,
+         exact VARCHAR(9) COLLATE utf8mb4_bin, day DATE)"
+    ))
+    .await;
+    for (rows, is_warned) in [
+        (json!({"folded": {"claim": "sub"}}), true),
+        (json!({"id": 1, "__query": {"__query": {"folded": {"in": {"claim": "subs"}}}}}), true),
+        (json!({"exact": {"claim": "sub"}, "id": {"claim": "n"}, "day": {"claim": "day"}, "folded": "x"}), false),
+    ] {
+        let role = json!({"tables": {format!("{database}.t"): {"read": {"rows": rows}}}});
+        let set = project.call(Method::PUT, "roles/member").json(&role).send().await.payload();
+        let warning = set["warnings"][0].as_str().unwrap_or_default();
+        assert_eq!(warning.contains("claims to folded, whose collation ignores case"), is_warned, "{role}: {set}");
+        assert_eq!(set.get("warnings").is_some(), is_warned, "{set}");
+    }
 }
 
 async fn faults_of_a_role_are_named_with_their_place(host: Host) {

@@ -156,12 +156,15 @@ impl Galera {
                 _ => {}
             }
         }
-        match connected.first() {
-            Some(&first) if connected.len() * 2 > self.nodes.len() => {
-                // A node that joined a primary component in the meantime refuses this; the caller asks again.
-                let _ = self.node(first).execute("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'").await;
+        if connected.len() * 2 <= self.nodes.len() {
+            return;
+        }
+        for index in connected {
+            // A node that is just changing its view refuses this; if all do, the caller asks again.
+            let formed = self.node(index).execute("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'").await;
+            if formed.is_ok() {
+                return;
             }
-            _ => {}
         }
     }
 }

@@ -105,7 +105,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> TableAccess {
         generated: false,
         on_update: false,
         primary: *name == "id",
-        unique: *name == "id",
+        unique: (*name == "id").then(|| "PRIMARY".to_owned()).into_iter().collect(),
         values: Vec::new(),
         references: None,
         comment: String::new(),

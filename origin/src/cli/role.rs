@@ -10,7 +10,7 @@ use shared::key::RoleClaims;
 use shared::operation::TablePath;
 use shared::policy::Action;
 
-use super::system::{Opened, project, time};
+use super::system::{Opened, note, project, time};
 use super::{CliError, Context, Table};
 use crate::query::plan::Param;
 use crate::query::plan::access::TableAccess;
@@ -165,7 +165,9 @@ impl SetArgs {
         let definition = read(&self.file)?;
         let source = system.projects.account_source();
         let (named, tables) = (&self.named, schema(&context.config, system, source));
-        roles.set(&named.project, &named.name, &definition, &tables).await?;
+        for warning in roles.set(&named.project, &named.name, &definition, &tables).await? {
+            note(&format!("selkie: warning: {warning}"));
+        }
         context.output.answer(&named.answer(), |answer| {
             format!("role {} of project {} is set; it acts within a second", answer.role, answer.project)
         })

@@ -12,7 +12,7 @@ use super::transaction::{self, Transaction};
 use crate::query::sql::receipt;
 use mysql_async::Value;
 use shared::ident::DatabaseName;
-use shared::operation::write::{Hash, IdempotentRequest};
+use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 
 /// `ER_NO_SUCH_TABLE`
@@ -70,14 +70,12 @@ pub async fn claim(
     }
 }
 
-/// `key` may be a hash as an earlier version of the program computes it.
 pub async fn read(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
     idempotent: &IdempotentRequest,
-    key: &Hash,
 ) -> Result<Receipt, DbError> {
-    let row = match transaction.first(receipt::read(database, key)).await {
+    let row = match transaction.first(receipt::read(database, idempotent.key())).await {
         Ok(Some(row)) => row,
         Ok(None) => return Ok(Receipt::Gone),
         Err(error) if is_gone(&error) => return Ok(Receipt::Gone),

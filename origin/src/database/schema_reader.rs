@@ -285,7 +285,8 @@ async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_
 struct Facts {
     primary: Vec<String>,
     keys: Vec<Vec<String>>,
-    unique: HashSet<String>,
+    /// The names of the unique keys of each column that alone has some.
+    unique: HashMap<String, Vec<String>>,
     json: HashSet<String>,
     references: HashMap<String, Reference>,
 }
@@ -297,12 +298,14 @@ impl Facts {
         for (index, column) in indexes {
             members.entry(index).or_default().push(column);
         }
-        let unique = members.values().filter_map(|columns| match columns[..] {
-            [column] => Some(column.to_owned()),
-            _ => None,
-        });
+        let mut unique: HashMap<String, Vec<String>> = HashMap::new();
+        for (index, columns) in &members {
+            if let [column] = columns[..] {
+                unique.entry(column.to_owned()).or_default().push((*index).to_owned());
+            }
+        }
         Self {
-            unique: unique.collect(),
+            unique,
             primary: members.get("PRIMARY").into_iter().flatten().map(|name| (*name).to_owned()).collect(),
             keys: members
                 .iter()
@@ -348,7 +351,7 @@ fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCo
         invisible: extra.contains("INVISIBLE"),
         generated,
         primary: facts.primary.contains(&name),
-        unique: facts.unique.contains(&name),
+        unique: facts.unique.get(&name).cloned().unwrap_or_default(),
         references: facts.references.get(&name).cloned(),
         comment,
     })

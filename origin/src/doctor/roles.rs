@@ -139,7 +139,7 @@ impl Readers<'_> {
                 let whose = format!("the role {name} of project {}", self.project);
                 let hint = format!("change its file (`selkie role show {name}`), and set it again");
                 match check_table(self.project, pattern, rule, tables).await {
-                    Ok(()) => {}
+                    Ok(_) => {}
                     Err(RoleError::Fault(fault)) => {
                         findings.push(Finding::warning(CHECK, format!("{whose} is wrong at {fault}"), hint));
                     }

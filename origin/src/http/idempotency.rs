@@ -51,7 +51,7 @@ impl<'a> IdempotentInsert<'a> {
             }
             let mut transaction = self.begin(lease).await?;
             match idempotency::claim(&mut transaction, self.database, self.idempotent).await {
-                Ok(Claim::Ours) => return self.insert_unless_known(transaction).await,
+                Ok(Claim::Ours) => return self.insert(transaction).await,
                 Ok(Claim::Taken) => transaction.rollback().await,
                 Ok(Claim::Busy) => {
                     transaction.rollback().await;
@@ -69,8 +69,7 @@ impl<'a> IdempotentInsert<'a> {
                 Err(error) => return transaction.end(Err(error.into())).await,
             }
             let mut transaction = self.begin(lease).await?;
-            let key = self.idempotent.key();
-            match idempotency::read(&mut transaction, self.database, self.idempotent, key).await {
+            match idempotency::read(&mut transaction, self.database, self.idempotent).await {
                 Ok(Receipt::Answer(payload)) => {
                     transaction.rollback().await;
                     idempotency::note_position(lease, self.progress).await;
@@ -102,23 +101,6 @@ impl<'a> IdempotentInsert<'a> {
     {
         let limit = self.caller.statement_timeout(self.app.pools.query_timeout());
         Ok(Transaction::begin(lease, limit, self.progress).await?)
-    }
-
-    /// Earlier versions of this program hashed the key differently. Their last receipts expire a day after the program
-    /// was updated.
-    async fn insert_unless_known(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
-        let Some(key) = self.idempotent.former_key() else {
-            return self.insert(transaction).await;
-        };
-        match idempotency::read(&mut transaction, self.database, self.idempotent, key).await {
-            Ok(Receipt::Answer(payload)) => {
-                transaction.rollback().await;
-                Ok(replayed(&payload, self.operation))
-            }
-            Ok(Receipt::Mismatch) => transaction.end(Err(mismatch().into())).await,
-            Ok(Receipt::Expired | Receipt::Gone) => self.insert(transaction).await,
-            Err(error) => transaction.end(Err(error.into())).await,
-        }
     }
 
     async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {

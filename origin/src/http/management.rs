@@ -134,6 +134,13 @@ struct Named<'a> {
 }
 
 #[derive(Serialize)]
+struct SetRole<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
 struct RevokedKey<'a> {
     id: Uuid,
     /// Includes keys that the revoked key has created indirectly, if they were live.
@@ -171,9 +178,9 @@ impl Manager<'_> {
             Management::SetRole(name) => {
                 let definition = std::str::from_utf8(body)
                     .map_err(|_| Problem::new(ErrorCode::InvalidJson, "The role is not UTF-8."))?;
-                roles.set(project, &name, definition, &self.app.schema_cache).await.map_err(of_role)?;
+                let warnings = roles.set(project, &name, definition, &self.app.schema_cache).await.map_err(of_role)?;
                 self.changed("a role was set", name.as_str()).await;
-                text(&Named { name: name.as_str() })
+                text(&SetRole { name: name.as_str(), warnings })
             }
             Management::RemoveRole(name) => {
                 roles.remove(project, &name).await.map_err(of_role)?;

@@ -82,8 +82,8 @@ pub struct Column {
     /// A read returns the column only if the read names it.
     pub invisible: bool,
     pub primary: bool,
-    /// A unique key consists of this column alone.
-    pub unique: bool,
+    /// The names of the unique keys, or of the primary key, that consist of this column alone.
+    pub unique: Vec<String>,
     /// The members of an ENUM or SET.
     pub values: Vec<String>,
     /// The referenced table may be in another database.
@@ -192,7 +192,7 @@ impl Table {
             columns.iter().enumerate().map(|(at, column)| (column.name.as_str().into(), at)).collect();
         // In the API, `{id}` addresses the column `id`, or the primary key if there is no column `id`.
         let id = by_name.get("id").map(|at| vec![*at]);
-        let alone = |at: &Vec<usize>| columns[at[0]].unique && !columns[at[0]].nullable;
+        let alone = |at: &Vec<usize>| !columns[at[0]].unique.is_empty() && !columns[at[0]].nullable;
         let sorts = |at: &usize| !columns[*at].nullable && columns[*at].sorted_chars.is_none();
         unique.retain(|key| key.iter().all(sorts));
         let row_key = match id.clone().filter(alone) {
@@ -268,7 +268,7 @@ impl Table {
     pub fn key_is_unique(&self) -> bool {
         let primary = self.columns.iter().filter(|column| column.primary);
         match self.key.as_slice() {
-            [at] if self.columns[*at].unique => true,
+            [at] if !self.columns[*at].unique.is_empty() => true,
             key => !key.is_empty() && key.len() == primary.count() && key.iter().all(|at| self.columns[*at].primary),
         }
     }

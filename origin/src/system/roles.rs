@@ -59,17 +59,19 @@ impl Roles {
         Self { admin, projects }
     }
 
+    /// Returns warnings.
     pub async fn set(
         &self,
         project: &ProjectName,
         name: &RoleName,
         definition: &str,
         tables: &Arc<SchemaCache>,
-    ) -> Result<(), RoleError> {
+    ) -> Result<Vec<String>, RoleError> {
         self.projects.require(project).await?;
         let role = Role::parse(definition)?;
+        let mut warnings = Vec::new();
         for (pattern, rule) in role.tables() {
-            check_table(project, pattern, rule, tables).await?;
+            warnings.extend(check_table(project, pattern, rule, tables).await?);
         }
         let (others, bytes) = self.admin.roles_extent(project, name).await?;
         if others >= ROLES_PER_PROJECT_MAX_COUNT {
@@ -78,7 +80,8 @@ impl Roles {
         if bytes + definition.len() > ROLES_PER_PROJECT_MAX_BYTES {
             return Err(RoleError::TooLarge(project.clone()));
         }
-        Ok(self.admin.set_role(project, name, definition, now()).await?)
+        self.admin.set_role(project, name, definition, now()).await?;
+        Ok(warnings)
     }
 
     pub async fn page(
@@ -139,14 +142,22 @@ pub async fn check_table(
     pattern: &Pattern,
     rule: &TableRule,
     tables: &Arc<SchemaCache>,
-) -> Result<(), RoleError> {
+) -> Result<Option<String>, RoleError> {
     let Pattern::Table(database, table) = pattern else {
-        return Ok(());
+        return Ok(None);
     };
     let place = format!("tables.\"{database}.{table}\"");
     let path = TablePath { database: database.clone(), table: table.clone() };
     let table = tables.table(project, &path).await.map_err(|problem| missing(problem, &place))?;
-    check_rule(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault }.into())
+    let folded =
+        check_rule(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault })?;
+    let fields = folded.into_iter().collect::<Vec<_>>().join(", ");
+    Ok((!fields.is_empty()).then(|| {
+        format!(
+            "{place} compares claims to {fields}, whose collation ignores case: \"Bob\" is also allowed the records of \"bob\". \
+             If these are different users, give the fields a collation that ends with _bin."
+        )
+    }))
 }
 
 fn missing(problem: Problem, place: &str) -> RoleError {

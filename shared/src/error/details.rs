@@ -64,13 +64,17 @@ impl Faults {
     pub fn keep<T>(&mut self, outcome: Result<T, Problem>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
-            Err(mut problem) => {
-                let others = std::mem::take(&mut problem.inner.others);
-                let room = Self::MAX_COUNT - self.0.len();
-                self.0.extend([problem].into_iter().chain(others).take(room));
+            Err(problem) => {
+                self.add(problem);
                 None
             }
         }
+    }
+
+    pub fn add(&mut self, mut problem: Problem) {
+        let others = std::mem::take(&mut problem.inner.others);
+        let room = Self::MAX_COUNT - self.0.len();
+        self.0.extend([problem].into_iter().chain(others).take(room));
     }
 
     pub fn is_full(&self) -> bool {

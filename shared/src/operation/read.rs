@@ -11,7 +11,7 @@ use super::filter::Condition;
 use super::options::{self, Options};
 use super::window::Span;
 use super::{RecordId, TablePath};
-use crate::error::Problem;
+use crate::error::{Faults, Problem};
 use crate::format::Format;
 use crate::json::Value;
 use crate::limits::PAGE_TOKEN_MAX_BYTES;
@@ -154,13 +154,14 @@ struct Draft {
 
 impl Draft {
     fn collect(options: Options, known: &[&str]) -> Result<Self, Problem> {
-        let mut draft = Self::default();
+        let (mut draft, mut faults) = (Self::default(), Faults::default());
         for (name, value) in options {
             let full = options::full_name(&name);
-            if !known.contains(&full) {
-                return Err(options::unknown(&name, known));
-            }
             let slot = match full {
+                _ if !known.contains(&full) => {
+                    faults.add(options::unknown(&name, known));
+                    continue;
+                }
                 "limit" => &mut draft.limit,
                 "page" => &mut draft.page,
                 "offset" => &mut draft.offset,
@@ -181,6 +182,7 @@ impl Draft {
             };
             options::put(slot, "", &name, value)?;
         }
+        faults.end()?;
         Ok(draft)
     }
 

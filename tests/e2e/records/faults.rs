@@ -5,7 +5,8 @@ use crate::test_db::TestDb;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode::{
-    self, DuplicateKey, ForeignKeyViolation, InvalidFilter, InvalidValue, RejectedByDatabase, UnknownField,
+    self, DuplicateKey, ForeignKeyViolation, InvalidBody, InvalidFilter, InvalidQueryOption, InvalidValue,
+    RejectedByDatabase, UnknownField,
 };
 
 cases! {
@@ -33,6 +34,13 @@ fn place(error: &Value) -> Value {
 
 async fn an_error_names_field_row_and_constraint(host: Host) {
     let db = TestDb::new(host, TABLES).await;
+    for (record, field, key) in
+        [(json!({"title": "one"}), "title", "one_title"), (json!({"id": 1, "title": "x"}), "id", "PRIMARY")]
+    {
+        let error = db.post("t", &record).await.refused(DuplicateKey);
+        assert_eq!(place(&error), json!({"field": field, "constraint": key}), "{error}");
+    }
+    // With a trigger, the key may be that of a table to which the trigger writes.
     db.exec(
         "CREATE TRIGGER no BEFORE INSERT ON t FOR EACH ROW IF NEW.title = 'no' THEN SIGNAL SQLSTATE '45000'; END IF",
     )
@@ -122,10 +130,11 @@ async fn all_faults_of_a_body_are_listed(host: Host) {
     for answer in [db.put("t/1", &record).await, db.put("t", &json!({"query": {"id": 1}, "data": record})).await] {
         assert_eq!(faults(&answer.json()), wanted, "{answer}");
     }
-    let list = json!({"batchData": [{"title": "a"}, {"n": "x"}, {"title": "b", "nope": 1, "day": 5}]});
+    let list = json!({"batchData": [{"title": "a"}, {"n": "x"}, {"title": "b", "nope": 1, "day": 5}, {"nope": 2}]});
     let answer = db.post("t", &list).await;
     let wanted = expected(&[
         (UnknownField, json!({"field": "nope", "row": 2})),
+        (UnknownField, json!({"field": "nope", "row": 3})),
         (InvalidValue, json!({"field": "n", "row": 1})),
         (InvalidValue, json!({"field": "day", "row": 2})),
     ]);
@@ -146,6 +155,17 @@ async fn all_faults_of_a_body_are_listed(host: Host) {
     wanted.push((UnknownField, json!({"field": "nope"})));
     let answer = db.put("t", &json!({"query": query, "data": {"nope": 1}})).await;
     assert_eq!(faults(&answer.json()), expected(&wanted), "{answer}");
+    let rows = db.post("t", &json!({"batchData": [1, {"title": "a"}, "x", {"title": "b"}]})).await;
+    assert_eq!(faults(&rows.json()), expected(&[0, 2].map(|row| (InvalidBody, json!({"row": row})))), "{rows}");
+    let parts = json!({"one": 1, "query": {"id": 1}, "two": 2});
+    for (answer, code) in [
+        (db.post("t/query", &parts).await, InvalidQueryOption),
+        (db.put("t", &parts).await, InvalidBody),
+        (db.call(Method::DELETE, "t").json(&parts).send().await, InvalidBody),
+    ] {
+        assert_eq!(faults(&answer.json()), expected(&[(code, json!({})), (code, json!({}))]), "{answer}");
+        assert!(answer.json()["errors"][1]["message"].as_str().unwrap().contains("\"two\""), "{answer}");
+    }
     let many = json!({"batchData": vec![json!({"n": "x"}); 100]});
     let answer = db.post("t", &many).await;
     assert_eq!(faults(&answer.json()).len(), 20, "{answer}");
@@ -170,5 +190,6 @@ async fn faults_of_a_batch_name_the_operation(host: Host) {
         {"method": "POST", "path": path, "body": {"batchData": [{"title": "b"}, {"title": "a"}]}},
     ]});
     let error = host.post("/api/v1/batch", &operations).send().await.refused(DuplicateKey);
-    assert_eq!(self::place(&error), json!({"constraint": "one_title", "row": 1, "operation": 1}));
+    let expected = json!({"field": "title", "constraint": "one_title", "row": 1, "operation": 1});
+    assert_eq!(self::place(&error), expected);
 }

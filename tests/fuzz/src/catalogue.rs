@@ -130,7 +130,7 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
         generated: name == "computed",
         on_update: false,
         primary,
-        unique: alone,
+        unique: if alone { vec!["PRIMARY".to_owned()] } else { Vec::new() },
         values: match name {
             "state" => vec!["draft".to_owned(), "live".to_owned()],
             _ => Vec::new(),

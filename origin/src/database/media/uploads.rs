@@ -88,7 +88,7 @@ impl MediaTable {
                 let statement = "SELECT id, received = 0 FROM (SELECT id, received, COUNT(*) OVER (PARTITION BY uploader) AS open
                 FROM selkie.media_uploads WHERE project = ? AND media_id IS NULL AND expires_at > ? AND uploader IS NOT NULL)
                 AS uploads ORDER BY open DESC, received > 0, id LIMIT 1";
-                Ok::<_, TableError>(ask::first(lent.conn.exec_iter(statement, (project.as_str(), now))).await?)
+                Ok::<_, TableError>(typed_rows::first(lent.conn.exec_iter(statement, (project.as_str(), now))).await?)
             })
             .await?;
         let Some((id, true)) = found else {

@@ -137,7 +137,7 @@ impl<'a> Field<'a> {
             generated: column.generated,
             invisible: column.invisible,
             writable: !column.generated && !table.traits().read_only && access.may_write(at),
-            unique: column.unique,
+            unique: !column.unique.is_empty(),
             values: &column.values,
             references: column
                 .references

@@ -9,7 +9,7 @@ use crate::query::plan::{self, access::TableAccess};
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use futures_util::future::BoxFuture;
-use shared::error::{Details, Problem, ShownToRoles};
+use shared::error::{Details, ErrorCode, Problem, ShownToRoles};
 use shared::ident::{FieldName, TableName, shown};
 use shared::operation::filter::Condition;
 use shared::operation::{RecordOperation, TablePath};
@@ -64,9 +64,26 @@ impl Tables {
         access(app, caller, path, SchemaAge::Cached).await
     }
 
+    /// Adds the field to the problem of a duplicate key of one field. Not where stored code runs, since the key may be
+    /// another table's.
+    fn with_key_field(&self, problem: Problem) -> Problem {
+        let root = self.root();
+        let key = problem.details().filter(|_| problem.code() == ErrorCode::DuplicateKey && !root.traits().stored_code);
+        let key = key.and_then(|details| details.constraint.clone());
+        let column = key.and_then(|key| {
+            let mut columns = root.all_columns().map(|at| root.column(at));
+            columns.find(|column| column.unique.iter().any(|name| **name == *key))
+        });
+        match column {
+            Some(column) => problem.with_field(column.name.as_str()),
+            None => problem,
+        }
+    }
+
     /// Callers with a role may see MariaDB's error about a field that they may write, but no value of a trigger and no
     /// other table.
     pub(in crate::http) fn show_own_fault(&self, problem: Problem, operation: &RecordOperation) -> Problem {
+        let problem = self.with_key_field(problem);
         let details = problem.details().and_then(|details| Some((details.refusal.as_ref()?.errno, details)));
         let Some((errno, Details { field: Some(field), constraint, .. })) = details else {
             return problem;
@@ -76,6 +93,7 @@ impl Tables {
             // NULL, out of range, truncated, missing, too long: these messages name only the column.
             1048 | 1264 | 1265 | 1364 | 1406 => ShownToRoles::Everything,
             // These name the value and the table.
+            1062 | 1586 => ShownToRoles::Field,
             1292 | 1366 if root.traits().stored_code => ShownToRoles::Field,
             1292 | 1366 => ShownToRoles::Everything,
             // The check of a field names its table.

@@ -18,7 +18,7 @@ fn column(name: &str, kind: Kind, type_text: &str) -> Column {
         on_update: false,
         invisible: false,
         primary: name == "id",
-        unique: name == "id",
+        unique: (name == "id").then(|| "PRIMARY".to_owned()).into_iter().collect(),
         values: Vec::new(),
         references: None,
         comment: String::new(),

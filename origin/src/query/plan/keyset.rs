@@ -155,7 +155,7 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     let table = scope.table(source);
     let key = table.identity();
     let by_key = !key.is_empty() && key.iter().all(|column| is_matched(*column));
-    let by_column = || (0..table.columns().len()).any(|at| table.columns()[at].unique && is_matched(at));
+    let by_column = || (0..table.columns().len()).any(|at| !table.columns()[at].unique.is_empty() && is_matched(at));
     join.kind != JoinKind::Right && (by_key || by_column())
 }
 

@@ -208,17 +208,18 @@ fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Resul
         Some(Format::NdJson | Format::Envelope) | None => stored,
     };
     let mut faults = Faults::default();
-    let in_row = |at: Option<usize>, problem: Problem| match at {
-        Some(at) if is_list => problem.with_row(at),
-        _ => problem,
-    };
-    let columns: Vec<Option<usize>> = insert
+    let in_row = |at: usize, problem: Problem| if is_list { problem.with_row(at) } else { problem };
+    // A refused field comes with the row that gives it first, whose fault is kept before those of values.
+    let columns: Vec<Result<usize, (usize, Problem)>> = insert
         .fields
         .iter()
         .enumerate()
         .map(|(nth, name)| {
-            let first = || given.iter().position(|row| row[nth].is_some());
-            faults.keep(writable_column(name, table, rules).map_err(|problem| in_row(first(), problem)))
+            writable_column(name, table, rules).map_err(|problem| {
+                let first = given.iter().position(|row| row[nth].is_some()).unwrap_or_default();
+                faults.add(in_row(first, problem.clone()));
+                (first, problem)
+            })
         })
         .collect();
     let mut rows = Vec::with_capacity(given.len());
@@ -226,12 +227,16 @@ fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Resul
         let mut cells = Vec::with_capacity(row.len());
         for (column, cell) in columns.iter().zip(row) {
             let bound = match (column, cell) {
-                (Some(column), Some(value)) => {
+                (Ok(column), Some(value)) => {
                     let bound = bind(table.column(*column), value).map_err(|problem| {
                         let problem = import.map_or(problem.clone(), |import| import.name_line(at, &problem));
-                        in_row(Some(at), problem)
+                        in_row(at, problem)
                     });
                     faults.keep(bound).flatten()
+                }
+                (Err((first, problem)), Some(_)) if at > *first => {
+                    faults.add(in_row(at, problem.clone()));
+                    None
                 }
                 _ => None,
             };
@@ -243,7 +248,7 @@ fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Resul
         }
     }
     faults.end()?;
-    Ok((columns.into_iter().flatten().collect(), rows))
+    Ok((columns.into_iter().filter_map(Result::ok).collect(), rows))
 }
 
 fn stored(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {

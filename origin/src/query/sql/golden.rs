@@ -49,7 +49,7 @@ fn column(name: &str, kind: Kind) -> Column {
         generated: name == "computed",
         on_update: false,
         primary: name == "id",
-        unique: name == "id",
+        unique: (name == "id").then(|| "PRIMARY".to_owned()).into_iter().collect(),
         values: Vec::new(),
         references: None,
         comment: String::new(),

@@ -3,7 +3,7 @@
 use super::body;
 use super::matching::{FOR_DELETE, Matching, QUERY, SEARCH_OPERATOR};
 use super::options::{WRITE_OPTIONS, WriteOptions};
-use crate::error::Problem;
+use crate::error::{Faults, Problem};
 use crate::ident::shown;
 use crate::json;
 use crate::operation::filter::Condition;
@@ -60,15 +60,18 @@ impl DeleteHead {
 
 impl Delete {
     pub(in crate::operation) fn from_body(table: TablePath, head: DeleteHead, bytes: &[u8]) -> Result<Self, Problem> {
-        let mut in_body = Matching::default();
+        let (mut in_body, mut faults) = (Matching::default(), Faults::default());
         if !bytes.trim_ascii().is_empty() {
             for (name, value) in json::body_members(bytes)? {
                 if in_body.take(&FOR_DELETE, &name, value)?.is_some() {
-                    return Err(body(format!("A delete has no part {}.", shown(&name)))
-                        .with_hint("Use {\"query\": {…}} or {\"deleteKeyValues\": [{key, value}, …]}."));
+                    faults.add(
+                        body(format!("A delete has no part {}.", shown(&name)))
+                            .with_hint("Use {\"query\": {…}} or {\"deleteKeyValues\": [{key, value}, …]}."),
+                    );
                 }
             }
         }
+        faults.end()?;
         if !in_body.is_empty() && !head.matching.is_empty() {
             return Err(body("There are conditions in the body and in the URL.".to_owned()));
         }

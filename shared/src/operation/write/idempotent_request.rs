@@ -14,11 +14,7 @@ pub type Hash = [u8; 32];
 /// A string of structured fields (RFC 8941, section 3.3.3), or visible ASCII characters that do not begin with a quote.
 /// `"k"` and `k` are the same key.
 #[derive(Clone, PartialEq, Eq)]
-pub(in crate::operation) struct IdempotencyKey {
-    key: String,
-    /// The value with its quotes, if it differs from the key.
-    quoted: Option<Box<str>>,
-}
+pub(in crate::operation) struct IdempotencyKey(String);
 
 impl IdempotencyKey {
     pub(in crate::operation) fn parse(text: &str) -> Result<Self, Problem> {
@@ -34,10 +30,7 @@ impl IdempotencyKey {
             Ok(key) if key.len() > IDEMPOTENCY_KEY_MAX_BYTES => {
                 format!("is longer than {IDEMPOTENCY_KEY_MAX_BYTES} characters")
             }
-            Ok(key) => {
-                let quoted = (key != text).then(|| text.into());
-                return Ok(Self { key, quoted });
-            }
+            Ok(key) => return Ok(Self(key)),
             Err(fault) => fault.to_owned(),
         };
         Err(Problem::new(ErrorCode::InvalidQueryOption, format!("The header Idempotency-Key {fault}.")).with_hint(
@@ -69,7 +62,6 @@ impl fmt::Debug for IdempotencyKey {
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdempotentRequest {
     key: Hash,
-    former_key: Option<Hash>,
     fingerprint: Hash,
 }
 
@@ -110,11 +102,7 @@ impl IdempotentRequest {
             Some(Selection::All | Selection::Except(_)) => fingerprint.update(b"returning\0*\0"),
         }
         fingerprint.update(body);
-        Self {
-            key: Sha256::digest(key.key.as_bytes()).into(),
-            former_key: (key.quoted.as_deref()).map(|text| Sha256::digest(text.as_bytes()).into()),
-            fingerprint: fingerprint.finalize().into(),
-        }
+        Self { key: Sha256::digest(key.0.as_bytes()).into(), fingerprint: fingerprint.finalize().into() }
     }
 
     /// Makes the key specific to its caller, identified by `caller`. `shown` identifies the fields in the response, so
@@ -124,19 +112,12 @@ impl IdempotentRequest {
         let with = |hash: &Hash, more: &[u8]| Sha256::new().chain_update(hash).chain_update(more).finalize().into();
         let fingerprint = if shown.is_empty() { self.fingerprint } else { with(&self.fingerprint, shown) };
         let key = with(&self.key, caller);
-        // Earlier versions had no keys that are specific to a caller.
-        Self { key, former_key: None, fingerprint }
+        Self { key, fingerprint }
     }
 
     /// The SHA-256 of the `Idempotency-Key`; after [`IdempotentRequest::for_caller`] also of the caller.
     pub fn key(&self) -> &Hash {
         &self.key
-    }
-
-    /// The SHA-256 of the `Idempotency-Key` with its quotes, as earlier versions computed it. `None` without quotes,
-    /// and after [`IdempotentRequest::for_caller`].
-    pub fn former_key(&self) -> Option<&Hash> {
-        self.former_key.as_ref()
     }
 
     /// The SHA-256 of the insert's table, `onConflict`, `returning`, body format and body, and of the fields given to
@@ -167,7 +148,7 @@ mod tests {
         let [one, again, other] = ["ann", "ann", "bob"].map(|caller| request.for_caller(caller.as_bytes(), b""));
         assert!(one == again);
         assert!(one.key() != other.key() && one.key() != request.key());
-        assert_eq!((one.former_key(), one.fingerprint()), (None, request.fingerprint()));
+        assert_eq!(one.fingerprint(), request.fingerprint());
         let [all, all_again, few] =
             ["id,name", "id,name", "id"].map(|shown| request.for_caller(b"ann", shown.as_bytes()));
         assert!(all == all_again);
@@ -176,7 +157,7 @@ mod tests {
     }
 
     fn key(text: &str) -> Option<String> {
-        IdempotencyKey::parse(text).ok().map(|parsed| parsed.key)
+        IdempotencyKey::parse(text).ok().map(|parsed| parsed.0)
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::csv::{Record, Records};
 use super::import::{Import, in_line};
 use super::{body, field};
-use crate::error::{ErrorCode, Problem};
+use crate::error::{ErrorCode, Faults, Problem};
 use crate::format::Format;
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Parts, Value};
@@ -23,20 +23,32 @@ pub(super) struct RowTable {
 
 impl RowTable {
     pub(super) fn read(list: &str) -> Result<(Vec<FieldName>, Vec<Row>), Problem> {
-        let mut table = Self::default();
+        let (mut table, mut faults) = (Self::default(), Faults::default());
         let mut parts = Parts::inside(list);
         while let Some(first) = parts.first_byte() {
-            let (at, mut row) = (table.rows.len(), parts);
-            let mut no_row = || no_row(&format!("batchData[{at}]"), row.next().unwrap_or_default()).with_row(at);
+            let (at, whole) = (table.rows.len(), parts);
             table.check_room("batchData")?;
-            if first != b'{' {
-                return Err(no_row());
+            let cells = match first {
+                b'{' => {
+                    parts.pass_bracket();
+                    table.cells(&mut parts)?
+                }
+                _ => None,
+            };
+            match cells {
+                Some(_) => parts.pass_bracket(),
+                None => {
+                    parts = whole;
+                    let row = parts.next().unwrap_or_default();
+                    faults.add(no_row(&format!("batchData[{at}]"), row).with_row(at));
+                    if faults.is_full() {
+                        break;
+                    }
+                }
             }
-            parts.pass_bracket();
-            let cells = table.cells(&mut parts)?.ok_or_else(no_row)?;
-            table.push(cells, "batchData")?;
-            parts.pass_bracket();
+            table.push(cells.unwrap_or_default(), "batchData")?;
         }
+        faults.end()?;
         table.finish("batchData")
     }
 

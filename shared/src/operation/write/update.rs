@@ -3,7 +3,7 @@
 use super::matching::{FOR_UPDATE, Matching};
 use super::options::{WRITE_OPTIONS, WriteOptions};
 use super::{Target, body, columns};
-use crate::error::Problem;
+use crate::error::{Faults, Problem};
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Value};
 use crate::operation::options::{self, Options};
@@ -68,15 +68,18 @@ impl Update {
 type Changes = (Vec<FieldName>, Vec<Value>);
 
 fn many(bytes: &[u8]) -> Result<(Target, Changes), Problem> {
-    let (mut data, mut matching) = (None, Matching::default());
+    let (mut data, mut matching, mut faults) = (None, Matching::default(), Faults::default());
     for (name, value) in json::body_members(bytes)? {
         if name == "data" {
             data = Some(value);
         } else if matching.take(&FOR_UPDATE, &name, value)?.is_some() {
-            return Err(body(format!("An update of many records has no part {}.", shown(&name)))
-                .with_hint("Use {\"query\": {…}, \"data\": {…}}, or name one record by its id in the path."));
+            faults.add(
+                body(format!("An update of many records has no part {}.", shown(&name)))
+                    .with_hint("Use {\"query\": {…}, \"data\": {…}}, or name one record by its id in the path."),
+            );
         }
     }
+    faults.end()?;
     let condition = matching.condition(&FOR_UPDATE)?.ok_or_else(|| {
         body("The request does not say which records to change.".to_owned()).with_hint(
             "Name one by its id in the path, or several by {\"query\": {field: condition, …}, \"data\": {…}}.",

@@ -1,17 +1,21 @@
 //! Checks a rule of a role file against the schema of its table, before the role is stored.
 
 use super::TableAccess;
-use crate::query::catalog::Table;
+use crate::query::catalog::{CaseSensitivity, Kind, Table};
 use crate::query::plan::bind::{self, BindFor};
 use crate::query::plan::filter::predicate;
 use crate::query::plan::scope::Scope;
 use crate::query::role::{Claims, Fields, TableRule, Template};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
-use shared::operation::filter::{Condition, Joiner};
+use shared::operation::filter::{Condition, Joiner, Test};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, String)> {
+/// Returns the fields to which a condition compares a claim although their collation ignores case: the claims `Bob` and
+/// `bob` then allow the same records.
+pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<BTreeSet<String>, (String, String)> {
+    let mut folded = BTreeSet::new();
     let known = |part: &str, name: &FieldName| match table.field(name) {
         Ok(at) => Ok(at),
         Err(problem) => Err((part.to_owned(), said(&problem))),
@@ -20,8 +24,8 @@ pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, S
         let part = format!("{part}.fields");
         fields.names().iter().try_for_each(|name| known(&part, name).map(drop))
     };
-    let rows = |part: &str, rows: &Option<Template>| match rows {
-        Some(rows) => check_rows(rows, table, part).map_err(|fault| (format!("{part}.rows"), fault)),
+    let mut rows = |part: &str, rows: &Option<Template>| match rows {
+        Some(rows) => check_rows(rows, table, part, &mut folded).map_err(|fault| (format!("{part}.rows"), fault)),
         None => Ok(()),
     };
     if let Some(read) = &rule.read {
@@ -54,42 +58,55 @@ pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<(), (String, S
             ));
         }
     }
-    rule.delete.as_ref().map_or(Ok(()), |delete| rows("delete", &delete.rows))
+    rule.delete.as_ref().map_or(Ok(()), |delete| rows("delete", &delete.rows))?;
+    Ok(folded)
 }
 
 /// The text stands for a claim while a rule is checked, so whether claims fit their fields is not checked.
 const CLAIM: &str = "\u{E000}claim";
 
-fn check_rows(rows: &Template, table: &Arc<Table>, part: &str) -> Result<(), String> {
+fn check_rows(rows: &Template, table: &Arc<Table>, part: &str, folded: &mut BTreeSet<String>) -> Result<(), String> {
     let example = rows.fill_with(|_| Some(format!("\"{CLAIM}\"")));
     let condition = example.and_then(|query| Condition::from_query(&query, Joiner::And).ok().flatten());
     let whole = TableAccess { table: Arc::clone(table), limits: None };
     match condition {
-        Some(condition) => check_condition(&condition, &Scope::of(&whole), part),
+        Some(condition) => check_condition(&condition, &Scope::of(&whole), part, folded),
         None => Err("it can't be read".to_owned()),
     }
 }
 
-fn check_condition(condition: &Condition, scope: &Scope<'_>, part: &str) -> Result<(), String> {
+fn check_condition(
+    condition: &Condition,
+    scope: &Scope<'_>,
+    part: &str,
+    folded: &mut BTreeSet<String>,
+) -> Result<(), String> {
     let (field, test) = match condition {
         Condition::Related(related) => {
             let name = shown(&related.relation);
             return Err(format!("a rule can't have a condition on the related records {name}"));
         }
         Condition::All(parts) | Condition::Any(parts) => {
-            return parts.iter().try_for_each(|inner| check_condition(inner, scope, part));
+            return parts.iter().try_for_each(|inner| check_condition(inner, scope, part, folded));
         }
-        Condition::Not(inner) => return check_condition(inner, scope, part),
+        Condition::Not(inner) => return check_condition(inner, scope, part, folded),
         Condition::Test(field, test) => (field, test),
     };
     let column_ref = scope.resolve(field, ErrorCode::InvalidFilter).map_err(|problem| said(&problem))?;
     if part == "update" && scope.column(column_ref).generated {
         return Err(format!("MariaDB computes {field}, so that no update could be checked"));
     }
-    match test.mentions(CLAIM) {
-        true => Ok(()),
-        false => predicate(condition, scope).map(drop).map_err(|problem| said(&problem)),
+    if !test.mentions(CLAIM) {
+        return predicate(condition, scope).map(drop).map_err(|problem| said(&problem));
     }
+    let column = scope.column(column_ref);
+    if matches!(test, Test::Compare(..) | Test::In(_))
+        && column.kind == Kind::Text
+        && column.case_sensitivity == CaseSensitivity::Insensitive
+    {
+        folded.insert(column.name.to_string());
+    }
+    Ok(())
 }
 
 fn said(problem: &Problem) -> String {

@@ -19,7 +19,7 @@ fn column(kind: Kind, type_text: &str, values: &[&str]) -> Column {
         generated: false,
         on_update: false,
         primary: false,
-        unique: false,
+        unique: Vec::new(),
         values: values.iter().map(|value| (*value).to_owned()).collect(),
         references: None,
         comment: String::new(),
