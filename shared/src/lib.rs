@@ -4,8 +4,6 @@
 //! everything again.
 
 pub mod admission;
-#[cfg(test)]
-mod client_lists;
 pub mod conditional;
 pub mod cors;
 pub mod envelope;
@@ -25,5 +23,7 @@ pub mod request;
 pub mod request_id;
 pub mod request_log;
 pub mod security;
+#[cfg(test)]
+mod tests;
 pub mod trace;
 pub mod upload;

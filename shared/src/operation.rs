@@ -143,7 +143,8 @@ pub enum RecordOperation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyUse {
     None,
-    /// JSON, CSV or NDJSON for [`Pending::finish`]; also MCP messages and management requests, which the origin parses.
+    /// Read as a whole: JSON, CSV or NDJSON for [`Pending::finish`], or an MCP message or a management request, which the
+    /// origin parses.
     Json,
     /// JSON or multipart with files, parsed as they arrive, without [`Pending::finish`].
     Upload,

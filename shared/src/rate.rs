@@ -52,7 +52,7 @@ impl RateLimit {
         let allowance = Allowance { limit: self, remaining: 0, seconds: whole_seconds(wait).max(1) };
         Problem::new(ErrorCode::RateLimited, message)
             .with_hint(
-                "Wait for as many seconds as Retry-After says. Many records go in one request: batchData, /batch.",
+                "Wait for as many seconds as Retry-After says. To write many records, send them in one request, with batchData or /batch.",
             )
             .with_allowance(allowance)
     }

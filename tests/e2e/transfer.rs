@@ -127,6 +127,13 @@ async fn survives(host: Host, way: Way, formats: &[&str]) {
         let count = db.value(&format!("SELECT COUNT(*) FROM t a JOIN copy b ON a.id = b.id AND {same}")).await;
         assert_eq!(count, 3, "{format}");
     }
+    db.exec("CREATE TABLE partly (id INT PRIMARY KEY, hidden INT INVISIBLE)").await;
+    db.exec("INSERT INTO partly (id, hidden) VALUES (1, 7)").await;
+    db.exec("CREATE TABLE partly_copy LIKE partly").await;
+    let (rows, _) = directory.exits(0, &["export", &format!("{}.partly", db.name)]);
+    directory.write("partly.csv", &rows);
+    directory.import(&format!("{}.partly_copy", db.name), "partly.csv", &[]);
+    assert_eq!(db.value("SELECT hidden FROM partly_copy").await, 7, "{rows}");
 }
 
 async fn refused_rows_are_listed_with_their_lines_and_the_rest_is_imported(host: Host) {

@@ -1,4 +1,4 @@
-// Lists of the API, written by `ACCEPT=1 cargo test -p selkie-shared client_lists` from the tables in shared/src.
+// Lists of the API, written by `ACCEPT=1 cargo test -p selkie-shared the_client_has_the_lists` from the tables in shared/src.
 
 /** The operators of a short condition, and the kind of their operands. */
 export const OPERATORS = {

@@ -17,7 +17,7 @@ use worker::web_sys::{
 };
 use worker::worker_sys::FixedLengthStream;
 
-/// Interval at which a body that is being read asks whether it may go on.
+/// While a body is read as a whole, its right to memory is checked at this interval.
 const READ_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Creates a stream that the runtime fills and empties by itself, without copying bytes through wasm.

@@ -28,7 +28,7 @@ pub struct ImportArgs {
     /// The character between the cells of CSV [default: a comma; a tab for .tsv]
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
     delimiter: Option<u8>,
-    /// The field that a column of CSV goes to; without a field, the column is left out; may be repeated
+    /// The field that a column of CSV goes to; COLUMN= leaves the column out; may be repeated
     #[arg(long, value_name = "COLUMN=FIELD", value_parser = mapping, conflicts_with = "create")]
     map: Vec<(String, String)>,
     /// What happens to a row whose unique key exists: it updates that record, or is ignored [default: it is refused]

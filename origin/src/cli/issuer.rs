@@ -49,7 +49,7 @@ struct AddArgs {
     /// A file with the issuer's public keys, a JWK set
     #[arg(long, value_name = "FILE")]
     jwks: Option<PathBuf>,
-    /// The claim that names the role, or a list of roles; app_metadata.role means role within the object app_metadata
+    /// The claim that names the role, or is a list of values for --map; app_metadata.role means role within the object app_metadata
     #[arg(long, value_name = "CLAIM")]
     role_claim: Option<String>,
     /// The role of tokens without that claim

@@ -18,7 +18,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Doesn't contact a configured MariaDB, and doesn't check the schema's version.
+    /// Doesn't contact the MariaDB of a `database_url`; without one, starts the private MariaDB. Doesn't check the schema's
+    /// version.
     pub(super) async fn plain(context: &Context) -> Result<Self, CliError> {
         Ok(Self::of(context.open().await?, context))
     }

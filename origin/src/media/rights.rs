@@ -66,7 +66,7 @@ impl UploadRights {
             return Ok(only.clone());
         }
         let hint = match only.as_str() {
-            "" => "It may upload files outside of any folder: leave folder out.".to_owned(),
+            "" => "It may upload only files without a folder: leave folder out.".to_owned(),
             only => format!("It may upload to {}, which is used if folder is left out.", shown(only)),
         };
         Err(role_forbids(&format!("upload files to the folder {}", shown(named.as_str()))).with_hint(hint))

@@ -59,7 +59,7 @@ pub struct Traits {
 pub struct InsertTraits {
     /// An insert can fail with a duplicate key; false for views.
     pub unique_key: bool,
-    /// MariaDB runs an UPDATE trigger even if an update changes no value.
+    /// The table has an UPDATE trigger, which MariaDB runs even for an update that changes no value.
     pub update_triggers: bool,
     pub transactional: bool,
     pub innodb: bool,

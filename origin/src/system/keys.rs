@@ -55,9 +55,7 @@ impl IssuedKey {
     pub fn warning(&self) -> Option<String> {
         let names = self.missing_claims.join(", ");
         (!names.is_empty()).then(|| {
-            format!(
-                "The role's rules need the claims {names}, which this key lacks: what they would allow, it may not do."
-            )
+            format!("The role's rules use the claims {names}, which this key lacks: those rules allow it nothing.")
         })
     }
 }

@@ -73,7 +73,7 @@ impl Projects {
         }
     }
 
-    /// After a refused log-in, repairs the project's accounts ([`Projects::mend`]).
+    /// The returned source repairs the project's accounts ([`Projects::mend`]) after MariaDB has refused a log-in.
     pub fn account_source(&self) -> AccountSource {
         let (finding, repairing) = (self.clone(), self.clone());
         let repair = move |project: ProjectName| {

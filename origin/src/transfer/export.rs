@@ -36,7 +36,7 @@ pub async fn export(
         options.insert("query".to_owned(), query);
     }
     let select = match export.select.is_empty() {
-        true => writable(api, &export.table).await?,
+        true => stored(api, &export.table).await?,
         false => export.select,
     };
     if !select.is_empty() {
@@ -71,13 +71,12 @@ pub async fn export(
     Ok(Exported { bytes })
 }
 
-/// An empty list means all fields.
-async fn writable(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferError> {
+/// The fields are named even if they are all fields: a read without `selectFields` leaves INVISIBLE fields out. Empty if
+/// the table does not exist.
+async fn stored(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferError> {
     let fields = api.schema(table).await?.map(|schema| schema.fields).unwrap_or_default();
-    let all = fields.len();
     // `Field::writable` would be wrong here: a view may have no writable field.
-    let names: Vec<String> = fields.into_iter().filter(|field| !field.is_generated()).map(|field| field.name).collect();
-    Ok(if names.len() == all { Vec::new() } else { names })
+    Ok(fields.into_iter().filter(|field| !field.is_generated()).map(|field| field.name).collect())
 }
 
 fn cut(bytes: u64) -> String {

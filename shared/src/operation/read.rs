@@ -202,7 +202,7 @@ impl Draft {
         let count = match flag("count", self.count.as_ref())? {
             true if !format.has_trailer() => {
                 return Err(options::invalid("The option count has no place in CSV or NDJSON.")
-                    .with_hint("Leave the header Accept out, or ask for the count by itself."));
+                    .with_hint("Leave the header Accept out, or ask for the count in a separate request for JSON."));
             }
             true => Count::Exact,
             false => Count::None,

@@ -90,7 +90,7 @@ async fn a_statement_that_can_not_be_loaded_is_named_by_its_line(_: Host) {
         ("SELECT * FROM mysql.user", &into, 1, "remove it, or run it yourself as an administrator"),
         ("LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE x", &into, 1, "line 1: "),
         ("SELECT 1;\n\\! touch /tmp/x\n", &into, 1, "line 2: MariaDB refused the statement"),
-        ("CREATE TABLE t (a TEXT COLLATE utf8mb4_0900_ai_ci)", &into, 1, "utf8mb4_unicode_ci"),
+        ("CREATE TABLE t (a TEXT COLLATE utf8mb4_of_mysql_ci)", &into, 1, "utf8mb4_unicode_ci"),
         ("SELECT 1;\n/*!40000 DROP DATABASE IF EXISTS `x`*/;", &into, 1, "line 2: the file drops a database"),
         ("USE a;\nUSE b;", &into, 1, "line 2: the file has more than one database"),
         ("SELECT 1;", &["--database", "mysql"], 2, "project loading has no database mysql"),

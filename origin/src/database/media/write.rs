@@ -240,7 +240,7 @@ async fn take_from_ledger(transaction: &mut Transaction<'_>, files: &NewRows) ->
     if transaction.affected_rows() == objects.len() as u64 { Ok(()) } else { Err(WriteError::Swept) }
 }
 
-/// Adds the keys of objects to which no file refers any more to the ledger, and marks the keys for deletion.
+/// Enters keys of objects to which no file refers any more in the ledger, as due for deletion.
 async fn add_to_ledger(transaction: &mut Transaction<'_>, objects: &[ObjectKey]) -> Result<(), TableError> {
     if objects.is_empty() {
         return Ok(());

@@ -66,7 +66,9 @@ impl ToolName {
                  only the fields that you need in `selectFields`, or narrow `query`."
             }
             Self::WriteRecords => "The write is done; only its answer is truncated. Read the records if you need them.",
-            Self::RunSql => "Add LIMIT and OFFSET, or select fewer columns. What the statement does is done.",
+            Self::RunSql => {
+                "Add LIMIT and OFFSET, or select fewer columns. The statement has already run: its changes are made."
+            }
             Self::UploadFile => "The file is stored.",
         }
     }

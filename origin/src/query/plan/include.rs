@@ -23,7 +23,8 @@ const UNION_MAX_VALUES: usize = 16_384;
 pub struct Included {
     table: RelatedTable,
     parent_cells: Vec<usize>,
-    /// These columns of the related table, or of the link table, equal the relation's key, in the same order.
+    /// The columns of the related table, or of the link table if there is one, that must equal the parent's cells, in the
+    /// same order.
     key: Vec<ColumnRef>,
     batch: Batch,
     limit: Option<u64>,

@@ -18,7 +18,8 @@ pub(super) struct Template {
     same: Option<String>,
     method: String,
     pub(super) path: String,
-    /// `any` for an operation of every caller.
+    /// What the caller must be allowed to do for the operation to be listed, such as `read` or `batch`; `any` for an
+    /// operation that every caller may use.
     pub(super) action: String,
     tag: Option<String>,
     summary: String,

@@ -6,7 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use shared::ident::ProjectName;
 
-/// The map is not limited, but only an administrator creates projects.
+/// The present generation of each project; [`Generations::begin`] ends it, so that what was looked up before no longer
+/// counts. Unbounded, but only an administrator creates projects.
 #[derive(Debug, Default)]
 pub(super) struct Generations(RwLock<HashMap<ProjectName, Arc<AtomicU64>>>);
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 fn lists() -> String {
     let mut text = String::from(
-        "// Lists of the API, written by `ACCEPT=1 cargo test -p selkie-shared client_lists` from the tables in shared/src.
+        "// Lists of the API, written by `ACCEPT=1 cargo test -p selkie-shared the_client_has_the_lists` from the tables in shared/src.
 
 /** The operators of a short condition, and the kind of their operands. */
 export const OPERATORS = {\n",
@@ -40,5 +40,8 @@ fn the_client_has_the_lists_of_this_crate() {
         std::fs::write(&path, lists()).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap();
-    assert!(committed == lists(), "write the file again: ACCEPT=1 cargo test -p selkie-shared client_lists");
+    assert!(
+        committed == lists(),
+        "write the file again: ACCEPT=1 cargo test -p selkie-shared the_client_has_the_lists"
+    );
 }
