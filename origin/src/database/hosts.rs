@@ -47,8 +47,8 @@ struct Inner {
     state: Mutex<State>,
     wake: Vec<Notify>,
     verdicts: watch::Sender<u64>,
-    /// Other servers may replicate from the serving host. Only then, or on a Galera cluster, does a write query its
-    /// position.
+    /// Whether other servers may replicate from the serving host. If so, and if it has a binary log, or on a Galera
+    /// cluster, a write asks MariaDB for the position that it reached.
     has_replicas: AtomicBool,
 }
 
