@@ -6,12 +6,13 @@ use futures_util::StreamExt as _;
 use sha2::{Digest, Sha256};
 
 use super::{BackupError, Part, Watcher};
-use crate::database::admin::{Dump, Incomplete, Loaded, Loader, RecordReader};
+use crate::database::admin::{Dump, Fault, Incomplete, Loaded, Loader, RecordReader};
 use crate::media::store::Store;
 
 const DAMAGED: BackupError = BackupError::Damaged("a dump");
 
-/// Dumps databases, compressed with zstd.
+/// Dumps databases, compressed with zstd. With `routines`, `dump` is a project's own connection. The project's code can
+/// end that connection, so its loss makes only this dump incomplete.
 pub(super) async fn save_dump(
     dump: &mut Dump,
     routines: Option<&mut Dump>,
@@ -28,7 +29,14 @@ pub(super) async fn save_dump(
         watcher.advance(bytes.len());
         Ok(())
     };
-    let incomplete = dump.save::<BackupError>(databases, routines, &mut sink).await?;
+    let (is_of_project, mut incomplete) = (routines.is_some(), Incomplete::default());
+    match dump.save::<BackupError>(databases, routines, &mut incomplete, &mut sink).await {
+        Err(BackupError::Admin(error)) if is_of_project => {
+            let object = format!("part of {}", databases.join(", "));
+            incomplete.missing.push(Fault { object, reason: error.to_string() });
+        }
+        outcome => outcome?,
+    }
     staging.write(&encoder.finish().map_err(BackupError::Compress)?).await?;
     Ok((Part::store(store, staging.finish().await?).await?, incomplete))
 }

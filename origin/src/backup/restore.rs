@@ -98,10 +98,24 @@ pub async fn load(
         parts.system.projects.settle_for_restore(&project, &databases).await?;
         let account = parts.system.projects.account(&project, Access::Full);
         watcher.begin(format!("loading the databases of project {project}"), Some(dump.dump.size));
-        let loader = admin.open_loader(Some(&account)).await?;
-        let of_project = load_dump(loader, from, &dump.dump, watcher).await?;
-        loaded.missing.extend(dump.missing.iter().cloned().chain(of_project.missing));
-        loaded.redefined.extend(of_project.redefined);
+        loaded.missing.extend(dump.missing.iter().cloned());
+        let loading = async {
+            let loader = admin.open_loader(Some(&account)).await?;
+            load_dump(loader, from, &dump.dump, watcher).await
+        };
+        match loading.await {
+            Ok(of_project) => {
+                loaded.missing.extend(of_project.missing);
+                loaded.redefined.extend(of_project.redefined);
+            }
+            // The project's code can end its own connection; the other projects are loaded all the same.
+            Err(BackupError::Admin(error)) => {
+                let names: Vec<&str> = databases.iter().map(|database| database.name.as_str()).collect();
+                let object = format!("part of {}", names.join(", "));
+                loaded.missing.push(Fault { object, reason: error.to_string() });
+            }
+            Err(error) => return Err(error),
+        }
     }
     watcher.begin("loading the schema selkie".to_owned(), Some(manifest.system.size));
     admin.create_schema().await?;

@@ -10,7 +10,7 @@ use shared::ident::ProjectName;
 use shared::key::Access;
 
 use super::{BackupError, Manifest, Parts, Watcher, secret_id};
-use crate::database::admin::{Fault, Incomplete};
+use crate::database::admin::{Dump, Fault, Incomplete};
 use crate::database::media::ObjectKey;
 use crate::media::store::{Effect, Store};
 use crate::secret::InstallationSecret;
@@ -67,13 +67,16 @@ pub async fn save(
     let mut projects = Vec::with_capacity(owned.len());
     for (project, databases) in owned {
         watcher.begin(format!("dumping {} databases of project {project}", databases.len()), None);
-        // `selkie serve` creates the accounts, and a full key may have changed its account's password.
-        parts.system.projects.mend(&project).await?;
-        let account = parts.system.projects.account(&project, Access::Full);
-        let mut own = parts.system.admin.open_dump(Some(&account)).await?;
         let names: Vec<String> = databases.iter().map(|database| database.name.clone()).collect();
-        let (part, Incomplete { missing, broken, .. }) =
-            save_dump(&mut own, Some(&mut dump), &names, to, watcher).await?;
+        let (part, Incomplete { missing, broken, .. }) = match open(parts, &project).await {
+            Ok(mut own) => save_dump(&mut own, Some(&mut dump), &names, to, watcher).await?,
+            Err(error) => {
+                let (part, mut incomplete) = save_dump(&mut dump, None, &[], to, watcher).await?;
+                let object = format!("all of {}", names.join(", "));
+                incomplete.missing.push(Fault { object, reason: error.to_string() });
+                (part, incomplete)
+            }
+        };
         projects.push(ProjectDump { project: project.to_string(), databases, dump: part, missing, broken });
     }
     watcher.begin("dumping the schema selkie".to_owned(), None);
@@ -108,4 +111,19 @@ pub async fn save(
     let manifest = Manifest::new(facts, binlog, system, list, sums);
     manifest.write(to).await?;
     Ok(Saved { manifest, copied: before.new + after.new, missing, damaged })
+}
+
+/// Opens a project's own connection. A full key can change the password of its account at any time, and `selkie serve`
+/// may not have created the account yet.
+async fn open(parts: &Parts<'_>, project: &ProjectName) -> Result<Dump, BackupError> {
+    const ATTEMPTS_MAX: usize = 3;
+    let account = parts.system.projects.account(project, Access::Full);
+    let mut attempt = 1;
+    loop {
+        parts.system.projects.mend(project).await?;
+        match parts.system.admin.open_dump(Some(&account)).await {
+            Err(_) if attempt < ATTEMPTS_MAX => attempt += 1,
+            opened => return Ok(opened?),
+        }
+    }
 }

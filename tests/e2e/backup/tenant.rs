@@ -15,6 +15,7 @@ cases! {
         a_restore_runs_nothing_of_a_tenant_as_another_account,
         an_object_that_can_not_be_saved_stops_nothing_else,
         code_that_does_not_end_is_left_out,
+        a_project_that_ends_its_own_connection_harms_no_other,
         a_table_that_becomes_a_view_during_the_backup_is_left_out,
     ],
 }
@@ -289,6 +290,45 @@ async fn code_that_does_not_end_is_left_out(_: Host) {
     let rows = service.root_sql("SELECT * FROM shop_a.d_kept; SELECT * FROM other_a.t");
     assert_eq!(rows.expect("rows"), "5\n7\n");
     service.stop().expect("a stop");
+}
+
+async fn a_project_that_ends_its_own_connection_harms_no_other(_: Host) {
+    let (service, key) = start();
+    // MariaDB calls the function when the backup describes the views, and when the restore creates `b_restored`.
+    let ends = |condition: &str| {
+        format!(
+            "CREATE OR REPLACE FUNCTION f(n INT) RETURNS INT DETERMINISTIC BEGIN \
+             IF {condition} THEN KILL CONNECTION CONNECTION_ID(); END IF; RETURN 1; END"
+        )
+    };
+    for sql in [
+        "CREATE FUNCTION f(n INT) RETURNS INT DETERMINISTIC RETURN 1",
+        "CREATE VIEW b_restored AS SELECT ROUND(1.5, f(2)) AS x",
+        &ends("NOT EXISTS (SELECT 1 FROM information_schema.TABLES WHERE TABLE_NAME = 'b_restored')"),
+    ] {
+        run(&service, &key, sql).await;
+    }
+    let backups = tempfile::tempdir().expect("a directory");
+    let place = backups.path().to_str().expect("a path");
+    let saved = service.cli(&["backup", place, "--json"]);
+    assert!(saved.status.success(), "{}", told(&saved));
+    let spoilt = tempfile::tempdir().expect("a directory");
+    run(&service, &key, &ends("TRUE")).await;
+    let incomplete = service.cli(&["backup", spoilt.path().to_str().expect("a path"), "--json"]);
+    assert_eq!(incomplete.status.code(), Some(1), "{}", told(&incomplete));
+    let answer: Value = serde_json::from_slice(&incomplete.stdout).unwrap_or_else(|_| panic!("{}", told(&incomplete)));
+    assert_eq!(named(&answer["incomplete"]), ["part of shop_a"], "{answer}");
+    drop(service.stop_and_keep().expect("a stop"));
+    for place in [place, spoilt.path().to_str().expect("a path")] {
+        let machine = NewMachine::new();
+        let restored = machine.run(&["restore", place, "--json"], &[]);
+        assert_eq!(restored.status.code(), Some(1), "{}", told(&restored));
+        let answer: Value = serde_json::from_slice(&restored.stdout).unwrap_or_else(|_| panic!("{}", told(&restored)));
+        assert_eq!(named(&answer["missing"]), ["part of shop_a"], "{answer}");
+        let service = Service::start_in(machine.0, Edge::Without, &[]).expect("a service");
+        assert_eq!(service.root_sql("SELECT * FROM other_a.t").expect("rows"), "7\n");
+        service.stop().expect("a stop");
+    }
 }
 
 async fn a_table_that_becomes_a_view_during_the_backup_is_left_out(_: Host) {

@@ -107,10 +107,10 @@ impl Dump {
         &mut self,
         databases: &[String],
         mut routines: Option<&mut Self>,
+        incomplete: &mut Incomplete,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
-    ) -> Result<Incomplete, E> {
+    ) -> Result<(), E> {
         use RecordKind::{Database, Event, Routine, Sequence, Table, Trigger, View};
-        let mut incomplete = Incomplete::default();
         for kind in [Database, Sequence, Table, Routine, View, Trigger, Event] {
             for database in databases {
                 let reader = match routines.as_deref_mut() {
@@ -118,7 +118,7 @@ impl Dump {
                     _ => &mut *self,
                 };
                 match reader.ask(self_use(database)).await? {
-                    Ok(()) => reader.save_kind(kind, database, &mut incomplete, sink).await?,
+                    Ok(()) => reader.save_kind(kind, database, incomplete, sink).await?,
                     // Reported once.
                     Err(refusal) if kind == Database => {
                         let head = RecordHead::new(kind, database, "");
@@ -128,7 +128,7 @@ impl Dump {
                 }
             }
         }
-        Ok(incomplete)
+        Ok(())
     }
 
     async fn save_kind<E: From<AdminError>>(
