@@ -1,9 +1,10 @@
 //! TLS on the origin's own port: loads the certificate and its key, reloads changed files, and does the handshakes.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use rustls::ServerConfig;
@@ -13,15 +14,17 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::TlsFiles;
 
-/// The API key is not known before the handshake, so there is no limit per project.
+/// The API key is not known before the handshake, so there is no limit per project. A client that finishes its handshakes
+/// is let in even while others fill this limit, because the oldest handshake ends for a new one.
 pub(crate) const HANDSHAKES_MAX_COUNT: usize = 1_024;
+
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -53,7 +56,55 @@ pub struct Tls {
     opened: Arc<Bytes>,
     current: Arc<Current>,
     acceptor: TlsAcceptor,
-    handshakes: Arc<Semaphore>,
+    handshakes: Arc<Mutex<Handshakes>>,
+}
+
+/// The handshakes under way, by the order in which they began.
+#[derive(Default)]
+struct Handshakes {
+    begun_count: u64,
+    under_way: BTreeMap<u64, CancellationToken>,
+    warned: Option<Instant>,
+}
+
+/// The place of one handshake among [`Handshakes`], until it is dropped.
+struct Turn<'a> {
+    handshakes: &'a Mutex<Handshakes>,
+    number: u64,
+    ended: CancellationToken,
+}
+
+impl<'a> Turn<'a> {
+    /// Ends the oldest handshake if there are too many.
+    fn begin(handshakes: &'a Mutex<Handshakes>) -> Self {
+        let mut all = locked(handshakes);
+        if all.under_way.len() >= HANDSHAKES_MAX_COUNT
+            && let Some((_, oldest)) = all.under_way.pop_first()
+        {
+            oldest.cancel();
+            if all.warned.is_none_or(|warned| warned.elapsed() > WARNING_INTERVAL) {
+                all.warned = Some(Instant::now());
+                tracing::warn!(
+                    limit = HANDSHAKES_MAX_COUNT,
+                    "connections are closed: too many TLS handshakes are under way"
+                );
+            }
+        }
+        all.begun_count += 1;
+        let (number, ended) = (all.begun_count, CancellationToken::new());
+        all.under_way.insert(number, ended.clone());
+        Self { handshakes, number, ended }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        locked(self.handshakes).under_way.remove(&self.number);
+    }
+}
+
+fn locked(handshakes: &Mutex<Handshakes>) -> MutexGuard<'_, Handshakes> {
+    handshakes.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug)]
@@ -74,7 +125,7 @@ struct Bytes {
 pub enum Handshake {
     Done(Box<TlsStream<TcpStream>>),
     NotTls(TcpStream),
-    /// Too many handshakes run, or the handshake failed or took too long. The connection is closed.
+    /// The handshake failed or took too long, or was the oldest of too many. The connection is closed.
     Failed,
 }
 
@@ -93,19 +144,13 @@ impl Tls {
             opened,
             current,
             acceptor: TlsAcceptor::from(Arc::new(config)),
-            handshakes: Arc::new(Semaphore::new(HANDSHAKES_MAX_COUNT)),
+            handshakes: Arc::default(),
         })
     }
 
     /// If the first byte is not TLS, returns the stream unread as [`Handshake::NotTls`].
     pub async fn accept(&self, stream: TcpStream) -> Handshake {
-        let Ok(_permit) = self.handshakes.try_acquire() else {
-            tracing::warn!(
-                limit = HANDSHAKES_MAX_COUNT,
-                "a connection was closed: too many TLS handshakes are under way"
-            );
-            return Handshake::Failed;
-        };
+        let turn = Turn::begin(&self.handshakes);
         let handshake = async {
             let mut first = [0];
             match stream.peek(&mut first).await {
@@ -121,7 +166,8 @@ impl Tls {
                 }
             }
         };
-        tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await.unwrap_or(Handshake::Failed)
+        let handshake = turn.ended.run_until_cancelled(tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake));
+        handshake.await.and_then(Result::ok).unwrap_or(Handshake::Failed)
     }
 
     /// If the new pair can't be used, logs the error and keeps the old pair.
@@ -218,21 +264,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_beyond_the_limit_of_handshakes_is_closed() {
+    async fn the_oldest_of_too_many_handshakes_ends() {
         let directory = tempfile::tempdir().unwrap();
         let tls = Tls::open(&write_pair(directory.path())).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let all = u32::try_from(HANDSHAKES_MAX_COUNT).unwrap();
-        let permits = tls.handshakes.try_acquire_many(all).unwrap();
-        let client = TcpStream::connect(address).await.unwrap();
-        client.try_write(b"GET").unwrap();
-        let stream = listener.accept().await.unwrap().0;
-        assert!(matches!(tls.accept(stream).await, Handshake::Failed));
-        drop(permits);
+        let mut turns: Vec<_> = (0..HANDSHAKES_MAX_COUNT).map(|_| Turn::begin(&tls.handshakes)).collect();
         let client = TcpStream::connect(address).await.unwrap();
         client.try_write(b"GET").unwrap();
         let stream = listener.accept().await.unwrap().0;
         assert!(matches!(tls.accept(stream).await, Handshake::NotTls(_)));
+        assert!(turns.remove(0).ended.is_cancelled());
+        assert!(turns.iter().all(|turn| !turn.ended.is_cancelled()));
+        drop(turns);
+        assert!(locked(&tls.handshakes).under_way.is_empty());
     }
 }

@@ -318,7 +318,7 @@ async fn a_key_without_the_claims_that_its_role_compares_is_warned_of(host: Host
     assert!(output.status.success());
     assert!(
         String::from_utf8_lossy(&output.stderr)
-            .contains("warning: The role's rules need the claims place, sub, teams, town")
+            .contains("warning: The role's rules use the claims place, sub, teams, town")
     );
 }
 

@@ -311,6 +311,8 @@ fn is_short(bytes: u64) -> bool {
 /// request can be sent to another origin if the first one can't be reached.
 fn whole_or_streamed(request: &IncomingRequest, action: Option<Action>) -> BodyPlan {
     match request.body {
+        // `fetch` throws for a GET or HEAD with a body, which would look like an origin's fault.
+        _ if matches!(request.method(), "GET" | "HEAD") => BodyPlan::Drop,
         BodyLength::Known(0) => BodyPlan::Drop,
         BodyLength::Known(bytes) if is_short(bytes) => BodyPlan::Whole(action),
         BodyLength::Known(_) | BodyLength::Unknown => BodyPlan::Stream,

@@ -328,7 +328,8 @@ impl Fetch {
                 lead.stored();
             }
             FetchOutcome::Unanswered => lead.unanswered(now_ms()),
-            FetchOutcome::NotStored => {
+            FetchOutcome::OtherVersion if self.incoming.header("if-none-match").is_none() => lead.not_stored(now_ms()),
+            FetchOutcome::NotStored | FetchOutcome::OtherVersion => {
                 if self.lookup.file().is_some() {
                     cache::remove([self.lookup.url().as_str()]).await;
                 }

@@ -78,7 +78,15 @@ async fn examine(system: &System, config: &Config) -> Result<Vec<Finding>, Admin
             Ok(columns) => columns,
             // The check of the accounts reports this error.
             Err(AdminError::Login { .. }) => continue,
-            Err(error) => return Err(error),
+            // Code of the project can end the connection.
+            Err(error) => {
+                findings.push(Finding::wrong(
+                    CHECK,
+                    format!("the tables of project {} can't be listed: {error}", project.name),
+                    "drop the view or the function that prevents it",
+                ));
+                continue;
+            }
         };
         let seen = grouped(columns);
         findings.extend(readers.misfits(&tables).await);

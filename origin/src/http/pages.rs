@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::Response;
 use axum::routing::get;
 use axum::{Extension, Router};
+use bytes::Bytes;
 use flate2::read::GzDecoder;
 use rust_embed::Embed;
 use shared::conditional;
@@ -17,13 +18,37 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::operation::route;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::io::Read as _;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 #[derive(Embed)]
 #[folder = "../pages/build"]
 #[allow_missing = true]
 struct Files;
+
+/// The files by their names, each read when it is first requested. All responses share its bytes, so that slow clients
+/// take no memory.
+static PAGES: LazyLock<HashMap<String, OnceLock<Result<PageFile, String>>>> =
+    LazyLock::new(|| Files::iter().map(|name| (name.into_owned(), OnceLock::new())).collect());
+
+struct PageFile {
+    compressed: Bytes,
+    plain: Bytes,
+    /// Weak, since the compressed and the decompressed file share it.
+    tag: String,
+}
+
+impl PageFile {
+    fn read(name: &str) -> Result<Self, String> {
+        let compressed = match Files::get(&format!("{name}.gz")).ok_or("it is gone")?.data {
+            Cow::Borrowed(data) => Bytes::from_static(data),
+            Cow::Owned(data) => Bytes::from(data),
+        };
+        let (plain, tag) = (decompressed(&compressed)?.into(), format!("W/{}", ETag::of(&compressed).as_str()));
+        Ok(Self { compressed, plain, tag })
+    }
+}
 
 /// The maximum of a decompressed file. A test checks the embedded files.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
@@ -66,20 +91,16 @@ fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
         "console" => "console/index.html",
         name => name,
     };
-    let Some(file) = Files::get(&format!("{name}.gz")) else {
-        return Err(missing(path));
-    };
+    let file = PAGES.get(&format!("{name}.gz")).ok_or_else(|| missing(path))?;
+    let file = file
+        .get_or_init(|| PageFile::read(name))
+        .as_ref()
+        .map_err(|reason| Problem::internal("The page's file can't be read.", format!("{name}: {reason}")))?;
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let is_compressed = text(header::ACCEPT_ENCODING).is_some_and(accepts_gzip);
-    let tag = ETag::of(&file.data);
-    let content = match is_compressed {
-        true => file.data,
-        false => Cow::Owned(decompressed(&file.data)?),
-    };
-    // The compressed and the decompressed file share this tag, so it must be weak.
-    let tag = format!("W/{}", tag.as_str());
-    let is_known = text(header::IF_NONE_MATCH).is_some_and(|known| conditional::names(known, &tag));
-    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(content.into_owned()) });
+    let content = if is_compressed { &file.compressed } else { &file.plain };
+    let is_known = text(header::IF_NONE_MATCH).is_some_and(|known| conditional::names(known, &file.tag));
+    let mut response = Response::new(if is_known { Body::empty() } else { Body::from(content.clone()) });
     let answer = response.headers_mut();
     for (header, value) in HEADERS {
         answer.insert(header, HeaderValue::from_static(value));
@@ -87,7 +108,7 @@ fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
     let own = if name.starts_with("docs/") { DOCS_POLICY } else { CONSOLE_POLICY };
     let policies = HeaderValue::try_from(format!("{POLICY}, {own}"));
     answer.extend(policies.ok().map(|policies| (header::CONTENT_SECURITY_POLICY, policies)));
-    answer.extend(HeaderValue::try_from(tag).ok().map(|tag| (header::ETAG, tag)));
+    answer.extend(HeaderValue::try_from(&file.tag).ok().map(|tag| (header::ETAG, tag)));
     if is_known {
         *response.status_mut() = axum::http::StatusCode::NOT_MODIFIED;
         return Ok(response);
@@ -106,13 +127,12 @@ fn accepts_gzip(accepted: &str) -> bool {
     })
 }
 
-fn decompressed(content: &[u8]) -> Result<Vec<u8>, Problem> {
-    let failed = |reason: String| Problem::internal("The page's file can't be read.", reason);
+fn decompressed(content: &[u8]) -> Result<Vec<u8>, String> {
     let mut plain = Vec::new();
     let read = GzDecoder::new(content).take(FILE_MAX_BYTES + 1).read_to_end(&mut plain);
-    match read.map_err(|error| failed(error.to_string()))? as u64 {
+    match read.map_err(|error| error.to_string())? as u64 {
         0..=FILE_MAX_BYTES => Ok(plain),
-        _ => Err(failed(format!("it has more than {FILE_MAX_BYTES} bytes"))),
+        _ => Err(format!("it has more than {FILE_MAX_BYTES} bytes")),
     }
 }
 

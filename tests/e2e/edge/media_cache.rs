@@ -158,6 +158,12 @@ async fn a_public_file_is_asked_of_the_origin_once(_: Host) {
     assert_ne!(spelt, path);
     assert_eq!(stand.call(Method::GET, &spelt).send().await.body, first.body);
     assert_eq!(stand.asked(), asked, "{:?}", stand.tap.requests());
+    // A request for a version that never was removes nothing from the cache.
+    let (name, _) = path.split_once("?v=").expect("a version");
+    let never = format!("{name}?v={}", "0".repeat(32));
+    assert_eq!(stand.call(Method::GET, &never).send().await.body, first.body);
+    assert_eq!(stand.call(Method::GET, &path).send().await.body, first.body);
+    assert_eq!(stand.asked(), asked + 1, "{:?}", stand.tap.requests());
 }
 
 async fn a_file_that_is_not_everybodys_is_asked_for_each_time(_: Host) {

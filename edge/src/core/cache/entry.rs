@@ -64,10 +64,13 @@ pub enum FetchOutcome {
     /// not the whole file.
     Streamed,
     Confirmed,
-    /// Don't store the response, and remove a file's entry, since the file may have been replaced, deleted or made
-    /// private. The response has a status that no other outcome covers (such as a 4xx other than 429), or is too long,
-    /// of unknown length, compressed, or not the requested version of a public file.
+    /// Don't store the response, and remove a file's entry, since the file may have been deleted or made private. The
+    /// response has a status that no other outcome covers (such as a 4xx other than 429), or is too long, of unknown
+    /// length, compressed, or a file that is not public.
     NotStored,
+    /// Don't store the response, a public file of another version than the requested one. Remove the file's entry only
+    /// if it has the requested version: anyone can request a version that never was.
+    OtherVersion,
     /// The origin answered 429 or 5xx, so an expired file may be served.
     Unanswered,
 }
@@ -135,8 +138,12 @@ impl Lookup {
         let (is_cacheable, max_bytes) = match &self.subject {
             Subject::File(file) => {
                 let is_dated = headers.get("last-modified").is_some_and(|date| date.parse::<HttpDate>().is_ok());
-                let is_version = headers.get("etag") == Some(&file.tag) && is_dated;
-                (is_version && is_public(headers.get("cache-control").unwrap_or_default()), STREAMED_MAX_BYTES)
+                let is_version = headers.get("etag") == Some(&file.tag);
+                let cache_control = headers.get("cache-control").unwrap_or_default();
+                if is_public(cache_control) && !is_version && matches!(status, 200 | 206) {
+                    return FetchOutcome::OtherVersion;
+                }
+                (is_version && is_dated && is_immutable(cache_control), STREAMED_MAX_BYTES)
             }
             Subject::Read { .. } => (status == 200, HELD_MAX_BYTES),
         };
@@ -228,11 +235,17 @@ impl Lookup {
     }
 }
 
-/// Returns whether a response's `Cache-Control` has `public` and `immutable`, and neither `private` nor `no-store`: the
-/// origin sends this for the current version of a public file.
+fn says(cache_control: &str, word: &str) -> bool {
+    cache_control.split(',').any(|part| part.trim() == word)
+}
+
 fn is_public(cache_control: &str) -> bool {
-    let says = |word: &str| cache_control.split(',').any(|part| part.trim() == word);
-    says("public") && says("immutable") && !says("private") && !says("no-store")
+    says(cache_control, "public") && !says(cache_control, "private") && !says(cache_control, "no-store")
+}
+
+/// The origin calls the current version of a public file immutable.
+fn is_immutable(cache_control: &str) -> bool {
+    is_public(cache_control) && says(cache_control, "immutable")
 }
 
 #[must_use]

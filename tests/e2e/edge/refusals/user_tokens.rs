@@ -149,6 +149,9 @@ async fn a_token_that_the_edge_can_not_verify_is_forwarded(_: Host) {
         }
         assert_eq!(bench.tap.requests().len(), 1, "{token}");
     }
+    // A body that doesn't belong there is dropped.
+    let read_with_body = read(&named("b")).at(&bench.worker.url).json(&json!({}));
+    read_with_body.send().await.payload();
     // A token of an issuer that is not listed is refused before its body has come.
     bench.tap.forget();
     let stranger = Issuer::new(&users.project, "EdDSA");

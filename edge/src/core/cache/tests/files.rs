@@ -93,8 +93,6 @@ fn only_what_the_origin_calls_public_and_immutable_is_stored() {
         assert_eq!(outcome(200, "cache-control", cache_control), FetchOutcome::NotStored, "{cache_control:?}");
     }
     for (status, name, value) in [
-        (200, "etag", Some("\"other\"")),
-        (200, "etag", None),
         (200, "last-modified", None),
         (200, "last-modified", Some("soon")),
         (200, "content-length", None),
@@ -102,6 +100,10 @@ fn only_what_the_origin_calls_public_and_immutable_is_stored() {
         (404, "x", None),
     ] {
         assert_eq!(outcome(status, name, value), FetchOutcome::NotStored, "{status} {name} {value:?}");
+    }
+    for tag in [Some("\"other\""), None] {
+        assert_eq!(outcome(200, "etag", tag), FetchOutcome::OtherVersion);
+        assert_eq!(outcome(404, "etag", tag), FetchOutcome::NotStored);
     }
 }
 

@@ -22,7 +22,9 @@ fn a_token_of_another_issuer_is_forwarded_unchecked() {
     };
     let caching = gateway_with(|config| config.read_cache_max_seconds = 60);
     for url in [POSTS, "/api/v1/crud/demo/posts?limmit=1"] {
-        assert!(matches!(foreign("GET", url, 0), Ok(Decision::Forward(BodyPlan::Drop))), "{url}");
+        for (method, bytes) in [("GET", 0), ("GET", 9), ("HEAD", 9)] {
+            assert!(matches!(foreign(method, url, bytes), Ok(Decision::Forward(BodyPlan::Drop))), "{method} {url}");
+        }
         let read = call("GET", POSTS, Some(FOREIGN.to_owned())).with("cache-control", "max-age=60");
         let read = read.with("origin", "https://app.example");
         assert!(matches!(decide(&caching, &read, NOW), Ok(Decision::Forward(BodyPlan::Drop))));
