@@ -13,6 +13,7 @@ mod connection;
 mod csv;
 mod deadline;
 mod description_budget;
+pub(crate) mod errno;
 pub mod error;
 pub mod explain;
 mod geojson;

@@ -2,6 +2,7 @@
 //! of requests or queues.
 
 use super::description_budget::DescriptionBudget;
+use super::errno;
 use super::error::{HostLost, PacketTooLarge, has_too_many_connections, means_lost};
 use super::hosts::{Host, HostRole, Hosts, TRIES_MAX_COUNT};
 use super::pool::{ConnectionBudget, Slot};
@@ -138,9 +139,9 @@ impl Connector {
             })
             .await;
             match killed {
-                // 1094: the connection ended by itself in the meantime.
+                // The connection ended by itself in the meantime.
                 Ok(Ok(())) => {}
-                Ok(Err(mysql_async::Error::Server(error))) if error.code == 1094 => {}
+                Ok(Err(mysql_async::Error::Server(error))) if error.code == errno::NO_SUCH_THREAD => {}
                 Ok(Err(error)) => tracing::warn!(%error, "a statement could not be killed"),
                 Err(_) => tracing::warn!("killing a statement took too long"),
             }

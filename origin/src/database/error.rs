@@ -5,6 +5,7 @@ mod message;
 mod names;
 
 use super::description_budget::TooLarge;
+use super::errno::{self, SIGNALLED, code};
 use super::single_flight::LoadAborted;
 use crate::query::catalog::broken_view;
 use host::is_refusal_of_host;
@@ -146,18 +147,21 @@ impl DbError {
         }
     }
 
+    pub(super) fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Refused(errno, refusal) => refusal.code(*errno),
+            _ => None,
+        }
+    }
+
     /// After a lost connection, it may be unknown whether the statement ran.
     pub fn is_lost(&self) -> bool {
-        match self {
-            Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::DatabaseUnavailable),
-            Self::Unavailable(_) => true,
-            _ => false,
-        }
+        matches!(self, Self::Unavailable(_)) || self.code() == Some(ErrorCode::DatabaseUnavailable)
     }
 
     /// The host ran no part of the statement, so the statement can be sent to another host.
     pub fn is_refused_by_host(&self) -> bool {
-        matches!(self, Self::Refused(1047 | 1290, _)) && self.is_lost()
+        matches!(self, Self::Refused(errno::UNKNOWN_COM | errno::OPTION_PREVENTS_STATEMENT, _)) && self.is_lost()
     }
 
     pub fn errno(&self) -> Option<u16> {
@@ -171,12 +175,12 @@ impl DbError {
 
     /// The cached schema that the statement was planned with may be out of date.
     pub fn means_stale_schema(&self) -> bool {
-        matches!(self.errno(), Some(1054 | 1146 | 1412 | 1615 | 4092))
+        self.errno().is_some_and(|errno| errno::STALE_SCHEMA.contains(&errno))
     }
 
-    /// 1020 means, with `innodb_snapshot_isolation` (default since 11.6), that a row has changed.
+    /// `CHECKREAD` means, with `innodb_snapshot_isolation` (default since 11.6), that a row has changed.
     pub fn is_deadlock(&self) -> bool {
-        matches!(self.errno(), Some(1020 | 1213))
+        matches!(self.errno(), Some(errno::CHECKREAD | errno::LOCK_DEADLOCK))
     }
 
     pub fn is_duplicate(&self) -> bool {
@@ -188,14 +192,11 @@ impl DbError {
 
     /// Returns false for lock timeouts, and for [`DbError::Timeout`].
     pub fn is_cut_short(&self) -> bool {
-        match self {
-            Self::Refused(errno, refusal) => refusal.code(*errno) == Some(ErrorCode::QueryTimeout),
-            _ => false,
-        }
+        self.code() == Some(ErrorCode::QueryTimeout)
     }
 
     pub fn is_lock_timeout(&self) -> bool {
-        self.errno() == Some(1205)
+        self.errno() == Some(errno::LOCK_WAIT_TIMEOUT)
     }
 
     pub fn into_problem(self) -> Problem {
@@ -301,7 +302,9 @@ fn refused(errno: u16, mut refusal: Refusal) -> Problem {
         }
         _ => {}
     }
-    if MISSING_DEFINER.contains(&errno) {
+    // `ACCESS_DENIED`: a view about which the account may not know more. Statements that administer the server get it too;
+    // `http::sql` handles those.
+    if matches!(errno, errno::ACCESS_DENIED | errno::NO_SUCH_USER) {
         return Problem::new(
             code,
             "A view, routine or trigger that this uses has a definer that is no MariaDB account any more.",
@@ -309,7 +312,7 @@ fn refused(errno: u16, mut refusal: Refusal) -> Problem {
         .with_details(errno, refusal.state)
         .with_hint("Create it anew, or with SQL SECURITY INVOKER.");
     }
-    if errno == BROKEN_VIEW {
+    if errno == errno::VIEW_INVALID {
         let name = refusal.message.split('\'').nth(1).unwrap_or_default();
         return broken_view(&format!("The view {}", shown(name))).with_details(errno, refusal.state);
     }
@@ -320,7 +323,7 @@ fn refused(errno: u16, mut refusal: Refusal) -> Problem {
         // These messages quote the caller's own values and SQL, but no account or file name, so they are shown
         // unchanged.
         ErrorCode::DuplicateKey | ErrorCode::ForeignKeyViolation | ErrorCode::InvalidValue => ended(refusal.message),
-        _ if errno == PARSE_ERROR => ended(refusal.message),
+        _ if errno == errno::PARSE_ERROR => ended(refusal.message),
         _ => sentence(&refusal.message),
     };
     let mut problem = Problem::new(code, message).with_details(errno, refusal.state).with_hint_if(hint);
@@ -340,113 +343,42 @@ fn in_row(problem: Problem, row: Option<usize>) -> Problem {
     }
 }
 
-/// 1045 (access denied): a view about which the account may not know more. Statements that administer the server get
-/// 1045 too; `http::sql` handles those.
-const MISSING_DEFINER: [u16; 2] = [1045, 1449];
-
 fn hint(errno: u16, message: &str) -> Option<&'static str> {
     Some(match errno {
-        1020 => "Try again: another transaction changed a row after this one had begun to read.",
-        1044 => "A key reaches its project's databases only; one that it makes is named {project}_….",
-        1048 => "Give the field a value, or leave it out if it has a default.",
-        1062 => "A record with this value is there: change that one, or use another value.",
+        errno::CHECKREAD => "Try again: another transaction changed a row after this one had begun to read.",
+        errno::DBACCESS_DENIED => "A key reaches its project's databases only; one that it makes is named {project}_….",
+        errno::BAD_NULL => "Give the field a value, or leave it out if it has a default.",
+        errno::DUP_ENTRY => "A record with this value is there: change that one, or use another value.",
         // From MariaDB's parser of boolean full-text searches.
-        PARSE_ERROR if message.starts_with("syntax error, unexpected") => {
+        errno::PARSE_ERROR if message.starts_with("syntax error, unexpected") => {
             "In a boolean search each sign stands before a word, and quotes and brackets come in pairs."
         }
-        PARSE_ERROR => "A request runs one statement; values go into params, each as a ? in the query.",
-        1191 => "Add a FULLTEXT index over exactly these fields.",
-        1213 => "Try again: a deadlock with another transaction rolled the statement back.",
-        1265 => "The table's _schema says what the field takes: its type, and its values if it has a list of them.",
-        1292 if message.starts_with("Incorrect date") => {
+        errno::PARSE_ERROR => "A request runs one statement; values go into params, each as a ? in the query.",
+        errno::FT_MATCHING_KEY_NOT_FOUND => "Add a FULLTEXT index over exactly these fields.",
+        errno::LOCK_DEADLOCK => "Try again: a deadlock with another transaction rolled the statement back.",
+        errno::DATA_TRUNCATED => {
+            "The table's _schema says what the field takes: its type, and its values if it has a list of them."
+        }
+        errno::TRUNCATED_WRONG_VALUE if message.starts_with("Incorrect date") => {
             "Write a date that exists as 2026-11-20 or 2026-11-20 08:36:16, without an offset. A TIMESTAMP begins in 1970 and \
              ends in 2038, or 2106 in MariaDB 11.5 and later."
         }
-        1288 | 1471 => "Write to the tables that the view reads.",
-        1348 => "The view computes it: leave it out.",
-        1364 => "Give the field a value: it must not be left out.",
-        1451 => "Change or delete the records that refer to it first.",
-        1452 => "Insert the record that this one refers to first.",
-        1906 => "MariaDB computes it, and nothing was written: leave it out.",
+        errno::NON_UPDATABLE_TABLE | errno::NON_INSERTABLE_TABLE => "Write to the tables that the view reads.",
+        errno::NONUPDATEABLE_COLUMN => "The view computes it: leave it out.",
+        errno::NO_DEFAULT_FOR_FIELD => "Give the field a value: it must not be left out.",
+        errno::ROW_IS_REFERENCED => "Change or delete the records that refer to it first.",
+        errno::NO_REFERENCED_ROW => "Insert the record that this one refers to first.",
+        errno::NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN => "MariaDB computes it, and nothing was written: leave it out.",
         _ => return None,
     })
 }
 
-const PARSE_ERROR: u16 = 1064;
-
-/// View 'shop.sales' references invalid table(s) or column(s) or function(s) …
-const BROKEN_VIEW: u16 = 1356;
-
-/// The SQLSTATE that SIGNAL statements in triggers and procedures use by convention.
-const SIGNALLED: &str = "45000";
-
 pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
-    matches!(errno, 1062 | 1586) && state != SIGNALLED
+    matches!(errno, errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME) && state != SIGNALLED
 }
 
 pub(super) fn has_too_many_connections(error: &mysql_async::Error) -> bool {
     matches!(error, mysql_async::Error::Server(error) if code(error.code, &error.state) == Some(ErrorCode::Overloaded))
-}
-
-/// Error numbers are those of MariaDB's `errmsg-utf8.txt`. `None`, for errors of the storage engine, the disk or
-/// memory, becomes an internal error.
-pub fn code(errno: u16, state: &str) -> Option<ErrorCode> {
-    use ErrorCode::{
-        BodyTooLarge, DatabaseNotFound, DatabaseUnavailable, Deadlock, DuplicateKey, ForeignKeyViolation,
-        FulltextIndexMissing, InvalidValue, LockTimeout, Overloaded, PermissionDenied, QueryTimeout,
-        RejectedByDatabase, SqlError, TableNotFound, UnknownField,
-    };
-    Some(match errno {
-        _ if state == SIGNALLED => RejectedByDatabase,
-        1643 | 1644 => RejectedByDatabase,
-        1022 | 1062 | 1169 | 1586 => DuplicateKey,
-        1216 | 1217 | 1451 | 1452 | 1557 | 1761 | 1762 => ForeignKeyViolation,
-        1048
-        | 1263
-        | 1264
-        | 1265
-        | 1292
-        | 1364
-        | 1365
-        | 1366
-        | 1367
-        | 1406
-        | 1411
-        | 1416
-        | 1690
-        | 1906
-        | 1907
-        | 3020
-        | 4025
-        | 4026
-        | 4035..=4040
-        | 4048..=4050
-        | 4076 => InvalidValue,
-        1044 | 1095 | 1141 | 1142 | 1143 | 1147 | 1227 | 1290 | 1370 | 1410 | 1419 | 1698 | 1873 | 4134 => {
-            PermissionDenied
-        }
-        1049 | 1008 => DatabaseNotFound,
-        1051 | 1109 | 1146 => TableNotFound,
-        1054 | 1072 | 1091 => UnknownField,
-        1191 => FulltextIndexMissing,
-        1020 | 1213 | 1614 => Deadlock,
-        1205 | 1689 => LockTimeout,
-        1317 | 1969 | 3024 | 4192 => QueryTimeout,
-        1040 | 1041 | 1203 | 1226 | 1461 => Overloaded,
-        // A failed commit or rollback; a cluster node that is not ready or not in the primary component.
-        1180 | 1181 | 1047 => DatabaseUnavailable,
-        1053 | 1077 | 1079 | 1080 | 1152 | 1158..=1161 | 1184 | 1927 | 1928 | 2006 | 2013 => DatabaseUnavailable,
-        1153 | 1162 | 1301 => BodyTooLarge,
-        // Errors of the storage engine, the disk and memory. 1004 and 1005 (can't create a file or table) are SqlError.
-        1004 | 1005 if state == "HY000" => SqlError,
-        1021 | 1023..=1030 | 1032..=1039 | 1114 | 1194 | 1195 | 1296 => return None,
-        _ => match state.get(..2) {
-            Some("23") => DuplicateKey,
-            Some("22") => InvalidValue,
-            Some("08") => DatabaseUnavailable,
-            _ => SqlError,
-        },
-    })
 }
 
 pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {

@@ -5,18 +5,17 @@
 mod sweep;
 
 pub use self::sweep::sweep;
+use super::errno;
 use super::error::DbError;
 use super::pool::Lease;
 use super::run::{SessionEffect, StatementStats};
 use super::transaction::{self, Transaction};
 use crate::query::sql::receipt;
 use mysql_async::Value;
+use shared::error::ErrorCode;
 use shared::ident::DatabaseName;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
-
-/// `ER_NO_SUCH_TABLE`
-const NO_SUCH_TABLE: u16 = 1146;
 
 #[derive(Debug)]
 pub enum Claim {
@@ -119,13 +118,13 @@ pub async fn store(
 }
 
 fn is_gone(error: &DbError) -> bool {
-    error.errno() == Some(NO_SUCH_TABLE)
+    error.errno() == Some(errno::NO_SUCH_TABLE)
 }
 
 /// Without this conversion, the response would blame the table of the insert.
 fn of_receipts(error: DbError) -> DbError {
-    match error.errno() {
-        Some(1044 | 1142 | 1143 | 1054 | NO_SUCH_TABLE) => DbError::NoReceipts,
+    match error.code() {
+        Some(ErrorCode::PermissionDenied | ErrorCode::UnknownField | ErrorCode::TableNotFound) => DbError::NoReceipts,
         _ => error,
     }
 }

@@ -11,6 +11,7 @@ pub use lease::Lease;
 
 use super::account_source::{AccountSource, Repaired};
 use super::connection::Connector;
+use super::errno;
 use super::error::DbError;
 use super::hosts::{Hosts, HostsGauge};
 use super::position::{POLL_MAX, POLL_MIN, Position, REPLICA_WAIT, WAIT_TIMEOUT};
@@ -407,8 +408,7 @@ impl Drop for QueueTicket {
 }
 
 fn is_locked_out(error: &managed::PoolError<mysql_async::Error>) -> bool {
-    const ACCESS_DENIED: u16 = 1045;
-    matches!(error, managed::PoolError::Backend(mysql_async::Error::Server(error)) if error.code == ACCESS_DENIED)
+    matches!(error, managed::PoolError::Backend(mysql_async::Error::Server(error)) if error.code == errno::ACCESS_DENIED)
 }
 
 fn pool_error(error: managed::PoolError<mysql_async::Error>) -> DbError {

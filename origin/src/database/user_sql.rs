@@ -4,6 +4,7 @@
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 use super::deadline::Limit;
+use super::errno;
 use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
@@ -24,9 +25,6 @@ use std::time::{Duration, Instant};
 /// Encoded size. The result sets of a statement such as CALL are buffered, because the shape of the response depends on
 /// their number, which is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
-
-/// `ER_UNSUPPORTED_PS`
-const NOT_PREPARABLE: u16 = 1295;
 
 #[derive(Debug)]
 pub struct UserSql {
@@ -56,7 +54,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         let prepared = within(deadline.left(), run::driver(connection.prepare(&text, &params))).await;
         let prepared = match prepared {
             Ok(prepared) => prepared,
-            Err(error) if error.errno() == Some(NOT_PREPARABLE) && unbound && enveloped => {
+            Err(error) if error.errno() == Some(errno::UNSUPPORTED_PS) && unbound && enveloped => {
                 let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
                 progress.add_time(started);
                 if tail.is_ok() && writes {
@@ -182,8 +180,6 @@ async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effect
 
 /// [`DbError::NoDatabase`]: the database does not exist, or the account may not use it.
 async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), DbError> {
-    const DENIED: u16 = 1044;
-    const UNKNOWN: u16 = 1049;
     let wanted = DefaultSchema::Set(name);
     if connection.schema == wanted {
         return Ok(());
@@ -196,7 +192,7 @@ async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), D
             connection.schema = wanted;
             Ok(())
         }
-        Err(mysql_async::Error::Server(error)) if matches!(error.code, DENIED | UNKNOWN) => {
+        Err(mysql_async::Error::Server(error)) if matches!(error.code, errno::DBACCESS_DENIED | errno::BAD_DB) => {
             Err(DbError::NoDatabase(name.clone()))
         }
         Err(error) => Err(error.into()),

@@ -3,9 +3,9 @@
 use super::records::Failure;
 use super::request_context::RequestContext;
 use super::respond;
-use crate::database::ReadFrom;
 use crate::database::error::no_database;
 use crate::database::user_sql::{self, UserSql};
+use crate::database::{ReadFrom, errno};
 use crate::query::sql;
 use crate::query::sql::session::{Results, Schema, Session, effects, names_any};
 use crate::query::sql::xa::holds_xa;
@@ -18,9 +18,6 @@ use shared::format::Format;
 use shared::ident::shown;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
-
-/// `ER_ACCESS_DENIED_ERROR`.
-const ACCESS_DENIED: u16 = 1045;
 
 pub(super) async fn run(
     app: &Arc<ServiceState>,
@@ -72,13 +69,13 @@ pub(super) async fn run(
     };
     answer.map_err(|failure| match failure {
         // The records API gets this error only for a view whose definer is gone, which `DbError` handles.
-        Failure::Database(error) if error.errno() == Some(ACCESS_DENIED) && effects.results == Results::Any => {
+        Failure::Database(error) if error.errno() == Some(errno::ACCESS_DENIED) && effects.results == Results::Any => {
             Problem::new(
                 ErrorCode::PermissionDenied,
                 "The statement needs a right on the whole server, which no key has, or it uses a view \
                  whose definer is no MariaDB account any more.",
             )
-            .with_details(ACCESS_DENIED, "28000")
+            .with_details(errno::ACCESS_DENIED, "28000")
         }
         failure => failure.into_problem(),
     })

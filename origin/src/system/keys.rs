@@ -19,6 +19,7 @@ pub use self::error::KeyError;
 pub use self::registry::KeyRegistry;
 use crate::clock::now;
 use crate::database::admin::{Admin, Inserted, KeyRow, KeyStatus, NewKey, SigningKeyRow};
+use crate::database::errno;
 use crate::query::role::{self, Role};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Projects;
@@ -37,9 +38,6 @@ pub const LINK_LIFETIME: Duration = Duration::from_secs(60);
 /// Long enough for a working day. The browser forgets the console's key when its tab is closed.
 const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 const SESSION_NAME: &str = "console";
-
-/// `ER_DUP_ENTRY`
-const DUPLICATE_KEY: u16 = 1062;
 
 /// MariaDB does not store the token.
 #[derive(Clone)]
@@ -139,7 +137,7 @@ impl Keys {
     pub async fn open_session(&self, link: Uuid, project: &ProjectName) -> Result<IssuedKey, KeyError> {
         let wanted = Wanted { id: link, created_by: None };
         match self.issue_as(wanted, project, Grant::Full, SESSION_NAME, Some(SESSION_LIFETIME)).await {
-            Err(KeyError::Admin(error)) if error.errno() == Some(DUPLICATE_KEY) => Err(KeyError::UsedLink),
+            Err(KeyError::Admin(error)) if error.errno() == Some(errno::DUP_ENTRY) => Err(KeyError::UsedLink),
             outcome => outcome,
         }
     }

@@ -13,6 +13,7 @@ use crate::cli::progress::Progress;
 use crate::cli::system::{database, note, project};
 use crate::cli::{CliError, Context};
 use crate::database::admin::{Refusal, ScriptSession};
+use crate::database::errno;
 use crate::query::sql::definer::blank_definer;
 use crate::query::sql::script::{DatabaseUse, Script, ScriptStatement, mentions};
 use crate::signal;
@@ -235,16 +236,26 @@ impl Load<'_> {
         };
         let message = format!("line {line}: MariaDB refused the statement: {reason}");
         let hint = match errno {
-            1044 | 1045 | 1142 | 1227 | 1370 => {
+            errno::DBACCESS_DENIED
+            | errno::ACCESS_DENIED
+            | errno::TABLEACCESS_DENIED
+            | errno::SPECIFIC_ACCESS_DENIED
+            | errno::PROCACCESS_DENIED => {
                 "the statement needs a right beyond the project's databases: remove it, or run it yourself as an administrator"
             }
-            1046 => "name the database with --database",
-            1050 | 1062 | 1304 | 1359 => "load into an empty database, or dump with --add-drop-table",
-            1115 | 1273 => {
+            errno::NO_DB => "name the database with --database",
+            errno::TABLE_EXISTS | errno::DUP_ENTRY | errno::SP_ALREADY_EXISTS | errno::TRG_ALREADY_EXISTS => {
+                "load into an empty database, or dump with --add-drop-table"
+            }
+            errno::UNKNOWN_CHARACTER_SET | errno::UNKNOWN_COLLATION => {
                 "it is MySQL's: replace it in the file, for example by `sed s/utf8mb4_0900_ai_ci/utf8mb4_unicode_ci/g`"
             }
-            1418 | 1419 => "set log_bin_trust_function_creators = 1 in MariaDB until the file is loaded",
-            1064 => "a file of SQL for MariaDB or MySQL is needed; of a client's commands only DELIMITER is known",
+            errno::BINLOG_UNSAFE_ROUTINE | errno::BINLOG_CREATE_ROUTINE_NEED_SUPER => {
+                "set log_bin_trust_function_creators = 1 in MariaDB until the file is loaded"
+            }
+            errno::PARSE_ERROR => {
+                "a file of SQL for MariaDB or MySQL is needed; of a client's commands only DELIMITER is known"
+            }
             _ => "correct the file",
         };
         Err(CliError::Failed {

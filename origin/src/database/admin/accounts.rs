@@ -3,7 +3,7 @@
 mod end;
 mod state;
 
-use crate::database::typed_rows;
+use crate::database::{errno, typed_rows};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -46,12 +46,6 @@ const READ_WRITE: &[&str] = &[
 ];
 
 const READ_ONLY: &[&str] = &["SELECT", "SHOW VIEW"];
-
-/// `ER_NONEXISTING_GRANT`
-const NO_SUCH_GRANT: u16 = 1141;
-
-/// `ER_OPTION_PREVENTS_STATEMENT`: the server refuses passwords that are given as hashes.
-const OPTION_PREVENTS: u16 = 1290;
 
 /// The privileges of an account, determined by the access of the keys that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,9 +206,9 @@ impl Admin {
         let account = name.at(host);
         let by_hash = format!("PASSWORD '{}'", hash(password));
         match self.identify(&account, &by_hash).await {
-            // A server that checks the strength of passwords needs the plain text. Its logs may show the plain text, so
+            // A server that checks the strength of passwords refuses a hash: it needs the plain text. Its logs may show the plain text, so
             // the hash is tried first.
-            Err(error) if error.errno() == Some(OPTION_PREVENTS) => {
+            Err(error) if error.errno() == Some(errno::OPTION_PREVENTS_STATEMENT) => {
                 self.identify(&account, &format!("'{}'", password.expose_secret())).await
             }
             outcome => outcome,
@@ -278,7 +272,7 @@ impl Admin {
         let place = ident(pattern);
         match self.run(format!("REVOKE ALL PRIVILEGES ON {place}.* FROM {account}")).await {
             // Another origin has revoked the privileges meanwhile.
-            Err(error) if error.errno() == Some(NO_SUCH_GRANT) => Ok(()),
+            Err(error) if error.errno() == Some(errno::NONEXISTING_GRANT) => Ok(()),
             outcome => outcome,
         }
     }

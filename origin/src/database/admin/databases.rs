@@ -1,14 +1,11 @@
 //! Lists, creates and drops MariaDB's databases.
 
-use crate::database::typed_rows;
+use crate::database::{errno, typed_rows};
 use mysql_async::prelude::Queryable;
 use shared::ident::{DatabaseName, folded};
 
 use super::quote::ident;
 use super::{Admin, AdminError};
-
-/// `ER_DB_CREATE_EXISTS`
-const EXISTS: u16 = 1007;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Created {
@@ -67,7 +64,7 @@ impl Admin {
         let character_set = "CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci";
         match self.run(format!("CREATE DATABASE {name} {character_set} COMMENT '{comment}'")).await {
             Ok(()) => Ok(Created::New),
-            Err(error) if error.errno() == Some(EXISTS) => Ok(Created::Existing),
+            Err(error) if error.errno() == Some(errno::DB_CREATE_EXISTS) => Ok(Created::Existing),
             Err(error) => Err(error),
         }
     }

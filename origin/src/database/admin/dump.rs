@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub use self::load::{Loaded, Loader};
 pub use self::save::{Dump, Incomplete};
 use super::AdminError;
+use crate::database::errno;
 
 /// The time limit for one statement or one row of a dump, or one statement of a script.
 const WAIT: Duration = Duration::from_secs(3600);
@@ -27,9 +28,6 @@ const PROJECT_TIME: Duration = Duration::from_secs(30 * 60);
 
 /// What a restore adds to [`PROJECT_TIME`] for each MiB of statements.
 const PROJECT_TIME_PER_MIB: Duration = Duration::from_secs(10);
-
-/// `max_statement_time` ended the statement.
-const TIMED_OUT: u16 = 1969;
 
 /// The largest packet that the driver allows.
 const PACKET_MAX_BYTES: usize = 1024 * 1024 * 1024;
@@ -219,7 +217,7 @@ pub struct Refusal {
 impl Refusal {
     /// Returns whether the statement may succeed once other statements were run.
     fn may_succeed_later(&self) -> bool {
-        !matches!(self.errno, 0 | TIMED_OUT)
+        !matches!(self.errno, 0 | errno::STATEMENT_TIMEOUT)
     }
 
     fn out_of_time() -> Self {

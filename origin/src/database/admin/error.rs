@@ -1,7 +1,9 @@
 //! Errors of administration, most of them converted from the driver's errors. Messages quote MariaDB's message, but not
 //! the statement that failed.
 
+use crate::database::errno::{self, LOGIN_REFUSED, NONEXISTING_GRANT, OPTION_PREVENTS_STATEMENT};
 use crate::database::typed_rows::UnexpectedType;
+use shared::error::ErrorCode;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
@@ -15,7 +17,7 @@ pub enum AdminError {
     /// waits.
     #[error("another origin or command is changing the system and did not finish in time")]
     Busy,
-    /// A deadlock, a lock timeout, a concurrent change of a row, or a failed commit. The statement was rolled back.
+    /// A deadlock, a lock timeout, or a concurrent change of a row. The statement was rolled back.
     #[error("another transaction changed the same rows: {0}")]
     Contended(String),
     #[error("the admin account \"{user}\" may not do this: {message}")]
@@ -31,22 +33,17 @@ pub enum AdminError {
 }
 
 impl AdminError {
-    pub(super) fn of(error: mysql_async::Error, user: &str) -> Self {
-        use mysql_async::Error;
+    pub(in crate::database) fn of(error: mysql_async::Error, user: &str) -> Self {
+        use mysql_async::{Error, ServerError};
         match error {
-            Error::Server(server) => match server.code {
-                // Access denied; no account for this host; locked account.
-                1045 | 1130 | 1698 | 4151 => Self::Login { user: user.to_owned(), message: server.message },
-                1044 | 1142 | 1143 | 1227 | 1370 | 1410 => {
-                    Self::Denied { user: user.to_owned(), message: server.message }
-                }
-                // Shutdown, too many connections, killed connection; a cluster node that is not ready.
-                1040 | 1053 | 1077 | 1927 | 1203 | 1047 => Self::Unreachable(server.message),
-                // Deadlock (also a cluster's refusal of a commit), lock wait timeout, failed commit.
-                1213 | 1205 | 1020 | 1180 => Self::Contended(server.message),
-                // `max_statement_time`
-                1969 => Self::TimedOut,
-                errno => Self::Refused { errno, message: server.message },
+            Error::Server(ServerError { code: errno, message, state }) => match errno::code(errno, &state) {
+                _ if LOGIN_REFUSED.contains(&errno) => Self::Login { user: user.to_owned(), message },
+                _ if matches!(errno, NONEXISTING_GRANT | OPTION_PREVENTS_STATEMENT) => Self::Refused { errno, message },
+                Some(ErrorCode::PermissionDenied) => Self::Denied { user: user.to_owned(), message },
+                Some(ErrorCode::DatabaseUnavailable | ErrorCode::Overloaded) => Self::Unreachable(message),
+                Some(ErrorCode::Deadlock | ErrorCode::LockTimeout) => Self::Contended(message),
+                Some(ErrorCode::QueryTimeout) => Self::TimedOut,
+                _ => Self::Refused { errno, message },
             },
             Error::Other(other) if other.is::<UnexpectedType>() => Self::Corrupt("value of an unexpected type"),
             other => Self::Unreachable(other.to_string()),

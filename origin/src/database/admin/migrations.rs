@@ -2,7 +2,7 @@
 //! Each statement must be repeatable, since a migration runs again if the program crashed before recording it. All
 //! times are whole seconds since 1970.
 
-use crate::database::typed_rows;
+use crate::database::{errno, typed_rows};
 use mysql_async::prelude::Queryable;
 
 use super::{Admin, AdminError};
@@ -206,9 +206,6 @@ const UPLOADERS: Migration = Migration {
 
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
-/// `ER_BAD_DB_ERROR` and `ER_NO_SUCH_TABLE`
-const ABSENT: [u16; 2] = [1049, 1146];
-
 impl Admin {
     /// Migrates the system schema to [`SCHEMA_VERSION`], creating it if it does not exist. Several origins may call
     /// this at the same time.
@@ -234,7 +231,7 @@ impl Admin {
         let found = self.within(typed_rows::first(conn.query_iter("SELECT MAX(version) FROM selkie.migrations"))).await;
         match found {
             Ok(version) => Ok(version.flatten()),
-            Err(error) if error.errno().is_some_and(|errno| ABSENT.contains(&errno)) => Ok(None),
+            Err(error) if matches!(error.errno(), Some(errno::BAD_DB | errno::NO_SUCH_TABLE)) => Ok(None),
             Err(error) => Err(error),
         }
     }

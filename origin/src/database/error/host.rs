@@ -1,6 +1,6 @@
 //! Tells errors of a database host from errors of a statement.
 
-use super::{SIGNALLED, code};
+use crate::database::errno::{self, SIGNALLED, code};
 use shared::error::ErrorCode;
 
 /// The host of a connection was left (see `hosts`), or no host can be used.
@@ -20,16 +20,13 @@ pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
 
 /// Such errors mean, for example, that the host shuts down, left its cluster or is read-only.
 pub(super) fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
-    /// A Galera node answers with this number when replication of the write failed.
-    const UNKNOWN: u16 = 1105;
-    /// The number also has causes other than `--read-only`.
-    const PREVENTED: u16 = 1290;
     if state == SIGNALLED {
         return false;
     }
     match errno {
-        UNKNOWN => message.starts_with("WSREP"),
-        PREVENTED => message.contains("--read-only"),
+        // A Galera node failed to replicate the write.
+        errno::UNKNOWN_ERROR => message.starts_with("WSREP"),
+        errno::OPTION_PREVENTS_STATEMENT => message.contains("--read-only"),
         _ => code(errno, state) == Some(ErrorCode::DatabaseUnavailable),
     }
 }

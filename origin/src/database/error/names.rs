@@ -1,29 +1,38 @@
 //! Finds the field and the constraint that an error message of MariaDB names.
 
-/// The field is `None` for a foreign key of several columns, and for 1451, whose message names a field of the referring
+use crate::database::errno;
+
+/// The field is `None` for a foreign key of several columns, and for `ROW_IS_REFERENCED`, whose message names a field of the referring
 /// table.
 pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     match errno {
         // Duplicate entry 'x' for key 'title'
-        1062 | 1586 => (None, message.rsplit_once("for key ").and_then(|(_, rest)| quoted(rest))),
+        errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME => {
+            (None, message.rsplit_once("for key ").and_then(|(_, rest)| quoted(rest)))
+        }
         // … CONSTRAINT `fk` FOREIGN KEY (`author_id`) REFERENCES …
-        1451 | 1452 => {
+        errno::ROW_IS_REFERENCED | errno::NO_REFERENCED_ROW => {
             let constraint = message.rsplit_once("CONSTRAINT ").and_then(|(_, rest)| quoted(rest));
             let columns = message.rsplit_once("FOREIGN KEY (").and_then(|(_, rest)| rest.split_once(')'));
-            let field = columns.filter(|(list, _)| errno == 1452 && !list.contains(", "));
+            let field = columns.filter(|(list, _)| errno == errno::NO_REFERENCED_ROW && !list.contains(", "));
             (field.and_then(|(list, _)| quoted(list)), constraint)
         }
         // CONSTRAINT `posts.rating` failed for `demo`.`posts`: a dot in the name means the check of one field.
-        4025 => {
+        errno::CONSTRAINT_FAILED => {
             let constraint = message.split_once("CONSTRAINT ").and_then(|(_, rest)| quoted(rest));
             (constraint.and_then(|name| name.split_once('.')).map(|(_, field)| field), constraint)
         }
-        1364 => (message.strip_prefix("Field ").and_then(quoted), None),
-        1048 => (message.strip_prefix("Column ").and_then(quoted), None),
+        errno::NO_DEFAULT_FOR_FIELD => (message.strip_prefix("Field ").and_then(quoted), None),
+        errno::BAD_NULL => (message.strip_prefix("Column ").and_then(quoted), None),
         // BIGINT value is out of range in '`demo`.`posts`.`views` + 1'
-        1690 => (message.split_once("in '").and_then(|(_, rest)| quoted(rest)), None),
+        errno::DATA_OUT_OF_RANGE => (message.split_once("in '").and_then(|(_, rest)| quoted(rest)), None),
         // Data too long for column 'title' at row 1
-        1264 | 1265 | 1292 | 1366 | 1406 | 4078 => {
+        errno::DATA_OUT_OF_RANGE_IN_COLUMN
+        | errno::DATA_TRUNCATED
+        | errno::TRUNCATED_WRONG_VALUE
+        | errno::TRUNCATED_WRONG_VALUE_FOR_FIELD
+        | errno::DATA_TOO_LONG
+        | errno::ILLEGAL_PARAMETER_TYPE => {
             let named = message.rsplit_once("for column ").or_else(|| message.rsplit_once("column "));
             (named.and_then(|(_, rest)| quoted(rest)), None)
         }

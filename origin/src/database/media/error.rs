@@ -1,6 +1,7 @@
 //! Errors of the media tables, and their conversion to problem responses. The responses contain no SQL and no message
 //! of MariaDB.
 
+use crate::database::errno::{self, LOGIN_REFUSED};
 use crate::database::typed_rows::UnexpectedType;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -14,13 +15,15 @@ pub enum TableError {
     /// committed.
     #[error("MariaDB can't be reached")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Waiting for a connection or a lock, or running a statement or transaction, took too long. A transaction that was
+    /// Waiting for a connection, or running a statement or transaction, took too long. A transaction that was
     /// committing may have been committed.
     #[error("MariaDB did not answer in time")]
     TimedOut,
     /// Another transaction is changing the same rows. The failed transaction was rolled back.
     #[error("another transaction is changing the same rows")]
     Contended,
+    #[error("waiting for a lock took too long")]
+    LockTimeout,
     #[error("MariaDB refused: {message} ({errno})")]
     Refused { errno: u16, message: String },
     /// The media tables hold a value that this program never writes, or lack one; the text names the column or value.
@@ -67,23 +70,19 @@ impl Retry for WriteError {
     }
 }
 
-/// `ER_DUP_ENTRY`
-pub(super) const DUPLICATE: u16 = 1062;
-
 impl From<mysql_async::Error> for TableError {
     fn from(error: mysql_async::Error) -> Self {
         match error {
-            mysql_async::Error::Server(server) => match server.code {
-                // Deadlock; "record has changed since last read", which newer servers report instead of waiting.
-                1213 | 1020 => Self::Contended,
-                // `max_statement_time`, lock wait timeout.
-                1969 | 1205 => Self::TimedOut,
-                // Shutdown, too many connections, killed connection, access denied; a failed commit; a cluster node
-                // that is not ready; a server that is read-only.
-                1040 | 1053 | 1077 | 1927 | 1203 | 1045 | 1130 | 1047 | 1180 | 1290 => {
+            mysql_async::Error::Server(server) => match errno::code(server.code, &server.state) {
+                // A server that is read-only refuses with `OPTION_PREVENTS_STATEMENT`.
+                _ if LOGIN_REFUSED.contains(&server.code) || server.code == errno::OPTION_PREVENTS_STATEMENT => {
                     Self::Unavailable(Box::new(server))
                 }
-                errno => Self::Refused { errno, message: server.message },
+                Some(ErrorCode::DatabaseUnavailable | ErrorCode::Overloaded) => Self::Unavailable(Box::new(server)),
+                Some(ErrorCode::Deadlock) => Self::Contended,
+                Some(ErrorCode::LockTimeout) => Self::LockTimeout,
+                Some(ErrorCode::QueryTimeout) => Self::TimedOut,
+                _ => Self::Refused { errno: server.code, message: server.message },
             },
             mysql_async::Error::Other(other) if other.is::<UnexpectedType>() => {
                 Self::Corrupt("value of an unexpected type")
@@ -119,7 +118,9 @@ impl TableError {
             }
             Self::TimedOut => Problem::new(ErrorCode::DatabaseUnavailable, "The database did not answer in time.")
                 .with_cause("MariaDB did not answer in time for media"),
-            Self::Contended => Problem::new(ErrorCode::LockTimeout, "Other requests are changing the same files."),
+            Self::Contended | Self::LockTimeout => {
+                Problem::new(ErrorCode::LockTimeout, "Other requests are changing the same files.")
+            }
             Self::Refused { errno, message } => Problem::internal(
                 "The media library failed.",
                 format!("MariaDB refused a statement on media with {errno}: {message}"),

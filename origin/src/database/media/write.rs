@@ -4,7 +4,7 @@
 //! A transaction that inserts or replaces files first locks its project's row. The lock is shared, or exclusive if a
 //! folder becomes private: then no other transaction can add a public file to the folder meanwhile.
 
-use crate::database::typed_rows;
+use crate::database::{errno, typed_rows};
 use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Row, Transaction, TxOpts, Value};
 use shared::ident::ProjectName;
@@ -14,7 +14,7 @@ use shared::upload::{Existing, Visibility};
 use uuid::Uuid;
 
 use super::ObjectKey;
-use super::error::{DUPLICATE, TableError, WriteError};
+use super::error::{TableError, WriteError};
 use super::row::{COLUMNS, MediaRow, StoredObject, read};
 use super::{FileScope, MediaTable, Uploader, bound, marks};
 use crate::clock::now;
@@ -307,7 +307,7 @@ async fn insert_or_replace(
             row.id = id;
             Ok(None)
         }
-        Err(error) if error.errno() == Some(DUPLICATE) => Err(match files.existing {
+        Err(error) if error.errno() == Some(errno::DUP_ENTRY) => Err(match files.existing {
             Existing::Stays => WriteError::Exists { folder: row.folder.clone(), name: row.name.clone() },
             // Another transaction inserted the row after the SELECT. The retry finds and replaces it.
             Existing::IsReplaced => TableError::Contended.into(),

@@ -1,13 +1,11 @@
 //! Improves MariaDB's errors for full-text searches, which don't say which search of a request failed.
 
+use crate::database::errno;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::operation::RecordOperation;
 use shared::operation::filter::{Condition, MatchMode, Test};
 use shared::operation::write::Target;
-
-/// `ER_PARSE_ERROR`, which InnoDB also reports for an invalid boolean search.
-const PARSE_ERROR: u16 = 1064;
 
 struct Search {
     code: ErrorCode,
@@ -38,7 +36,7 @@ fn name_index(problem: Problem, operation: &RecordOperation) -> Problem {
 /// Rendered statements are valid SQL, so only a boolean search can cause MariaDB's parse error.
 fn name_term(problem: Problem, operation: &RecordOperation) -> Problem {
     let refusal = problem.details().and_then(|details| details.refusal.clone());
-    let Some(refusal) = refusal.filter(|refusal| refusal.errno == PARSE_ERROR) else {
+    let Some(refusal) = refusal.filter(|refusal| refusal.errno == errno::PARSE_ERROR) else {
         return problem;
     };
     let mut searches = searches(operation);

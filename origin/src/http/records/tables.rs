@@ -1,5 +1,6 @@
 //! Loads the schemas of an operation's tables: the table in the path, and joined and related tables.
 
+use crate::database::errno;
 use crate::database::run::SessionEffect;
 use crate::database::schema_cache::SchemaAge;
 use crate::query::catalog::{Table, broken_view};
@@ -90,14 +91,20 @@ impl Tables {
         };
         let root = self.root();
         let shown = match errno {
-            // NULL, out of range, truncated, missing, too long: these messages name only the column.
-            1048 | 1264 | 1265 | 1364 | 1406 => ShownToRoles::Everything,
+            // These messages name only the column.
+            errno::BAD_NULL
+            | errno::DATA_OUT_OF_RANGE_IN_COLUMN
+            | errno::DATA_TRUNCATED
+            | errno::NO_DEFAULT_FOR_FIELD
+            | errno::DATA_TOO_LONG => ShownToRoles::Everything,
             // These name the value and the table.
-            1062 | 1586 => ShownToRoles::Field,
-            1292 | 1366 if root.traits().stored_code => ShownToRoles::Field,
-            1292 | 1366 => ShownToRoles::Everything,
+            errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME => ShownToRoles::Field,
+            errno::TRUNCATED_WRONG_VALUE | errno::TRUNCATED_WRONG_VALUE_FOR_FIELD => match root.traits().stored_code {
+                true => ShownToRoles::Field,
+                false => ShownToRoles::Everything,
+            },
             // The check of a field names its table.
-            4025 if constraint.as_deref() == Some(&format!("{}.{field}", root.name().as_str())) => {
+            errno::CONSTRAINT_FAILED if constraint.as_deref() == Some(&format!("{}.{field}", root.name().as_str())) => {
                 ShownToRoles::Everything
             }
             _ => return problem,

@@ -6,9 +6,7 @@ use shared::ident::ProjectName;
 use super::{DEFAULT_PROJECT, OwnedDatabase, Presence, ProjectError, Projects};
 use crate::clock::now;
 use crate::database::admin::Drops;
-
-/// MariaDB's error: a foreign key refers to the row.
-const REFERRED_TO: u16 = 1451;
+use crate::database::errno;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
@@ -74,7 +72,7 @@ impl Projects {
             self.revoke_and_delete_record(project, &database.name).await?;
         }
         self.admin.delete_project(project).await.map_err(|error| match error.errno() {
-            Some(REFERRED_TO) => ProjectError::StillUsed(project.clone()),
+            Some(errno::ROW_IS_REFERENCED) => ProjectError::StillUsed(project.clone()),
             _ => error.into(),
         })?;
         // A concurrent request may have created the accounts again.

@@ -8,10 +8,7 @@ use shared::key::Access;
 
 use super::AccountName;
 use crate::database::admin::{Admin, AdminError};
-use crate::database::typed_rows;
-
-/// `ER_NO_SUCH_THREAD`
-const NO_SUCH_THREAD: u16 = 1094;
+use crate::database::{errno, typed_rows};
 
 impl Admin {
     /// Drops both accounts of a project, as far as they exist: at [`account_host`](Self::account_host) and at every
@@ -44,7 +41,7 @@ impl Admin {
                 continue;
             }
             match self.run(format!("KILL CONNECTION {id}")).await {
-                Err(error) if error.errno() == Some(NO_SUCH_THREAD) => {}
+                Err(error) if error.errno() == Some(errno::NO_SUCH_THREAD) => {}
                 Err(AdminError::Denied { .. }) => return Ok(false),
                 outcome => outcome?,
             }

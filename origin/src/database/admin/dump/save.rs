@@ -11,7 +11,7 @@ use super::{CODE_TIME, Fault, PROJECT_TIME, RecordHead, RecordKind, Refusal, Set
 use crate::config::Account;
 use crate::database::admin::quote::ident;
 use crate::database::admin::{Admin, AdminError};
-use crate::database::typed_rows;
+use crate::database::{errno, typed_rows};
 
 /// Size in bytes from which an INSERT gets no further row.
 const INSERT_BYTES: usize = 1024 * 1024;
@@ -37,7 +37,8 @@ const WITHOUT_ROWS: [&str; 9] =
     ["MRG_MYISAM", "MRG_ISAM", "CONNECT", "OQGRAPH", "SPIDER", "VP", "FEDERATED", "BLACKHOLE", "SPHINX"];
 
 /// The object was dropped since it was listed: a table, routine, trigger or event is missing.
-const GONE: [u16; 4] = [1146, 1305, 1360, 1539];
+const GONE: [u16; 4] =
+    [errno::NO_SUCH_TABLE, errno::SP_DOES_NOT_EXIST, errno::TRG_DOES_NOT_EXIST, errno::EVENT_DOES_NOT_EXIST];
 
 /// Names and tables compare without case and accents in `information_schema`, so each condition is repeated on bytes.
 const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES
