@@ -11,7 +11,7 @@ mod select_by_key;
 use super::DbError;
 use super::connection::Connection;
 use super::pool::{Account, Lease, Lessee, Pools, QueueTicket, ReadFrom};
-use super::run::{Found, StatementStats, Written, encode_record, ended, within};
+use super::run::{Found, StatementStats, Written, encode_record, within};
 use crate::query::plan::{InsertOne, SelectByKey};
 use in_flight::InFlight;
 use insert_one::Inserts;
@@ -221,9 +221,7 @@ async fn run_alone<K: CoalescedStatement>(
     shape: &K::Shape,
     item: K::Item,
 ) -> Result<K::Output, DbError> {
-    lease.begin();
-    let output = K::run_one(lease.connection()?, shape, item).await;
-    ended(lease, output)
+    lease.step(async |connection| Ok(K::run_one(connection, shape, item).await?)).await
 }
 
 async fn run_several<K: CoalescedStatement>(
@@ -232,9 +230,7 @@ async fn run_several<K: CoalescedStatement>(
     items: Vec<K::Item>,
 ) -> Result<Vec<K::Output>, DbError> {
     let count = items.len();
-    lease.begin();
-    let outputs = K::run_several(lease.connection()?, shape, items).await;
-    let outputs = ended(lease, outputs)?;
+    let outputs = lease.step(async |connection| Ok(K::run_several(connection, shape, items).await?)).await?;
     match outputs.len() == count {
         true => Ok(outputs),
         false => Err(unknown()),

@@ -4,7 +4,7 @@
 use super::connection::Connection;
 use super::error::DbError;
 use super::pool::Lease;
-use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, StatementStats, driver, within, within_since};
+use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, SessionEffect, StatementStats, driver, within_since};
 use super::schema_reader::is_table;
 use crate::query::catalog::Traits;
 use bytes::Bytes;
@@ -39,12 +39,10 @@ pub async fn databases_with(
     is_visible: impl Fn(&DatabaseName, &TableName) -> bool,
     limit: Duration,
 ) -> Result<BTreeSet<DatabaseName>, DbError> {
-    lease.begin();
-    let found = within(lease.limit(limit), async {
-        let connection = lease.connection()?;
+    let work = async |connection: &mut Connection| {
         let mut found = BTreeSet::new();
-        let mut rows = driver(connection.run(ALL_TABLES, Params::Empty)).await?;
-        while let Some(row) = driver(rows.next()).await? {
+        let mut rows = connection.run(ALL_TABLES, Params::Empty).await?;
+        while let Some(row) = rows.next().await? {
             let (database, table) = <(String, String)>::from_row_opt(row).map_err(|_| DbError::Misread)?;
             let names = served(&database).zip(listed(&table));
             if let Some((database, table)) = names
@@ -55,9 +53,8 @@ pub async fn databases_with(
             }
         }
         Ok(found)
-    });
-    let found = found.await;
-    ended(&mut lease, found)
+    };
+    lease.run(SessionEffect::Nothing, limit, None, work).await
 }
 
 pub async fn has_database(lease: &mut Lease, name: &DatabaseName, limit: Duration) -> Result<bool, DbError> {
@@ -150,18 +147,6 @@ async fn ask<T: FromRow + Send + 'static>(
     params: impl Into<Params> + Send,
     limit: Duration,
 ) -> Result<Vec<T>, DbError> {
-    lease.begin();
-    let rows =
-        within(lease.limit(limit), async { driver(Connection::ask(lease.connection()?, query, params)).await }).await;
-    ended(lease, rows)
-}
-
-fn ended<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Result<T, DbError> {
-    match outcome {
-        Ok(value) => {
-            lease.end();
-            Ok(value)
-        }
-        Err(error) => Err(lease.failed(error)),
-    }
+    let work = async |connection: &mut Connection| Ok(connection.ask(query, params).await?);
+    lease.run(SessionEffect::Nothing, limit, None, work).await
 }

@@ -32,7 +32,7 @@ use shared::format::Format;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A chunk exceeds this size by up to one row, or by up to a batch of rows with related records.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
@@ -79,27 +79,22 @@ pub async fn one(
     limit: Duration,
     progress: &StatementStats,
 ) -> Result<Found, DbError> {
-    let started = Instant::now();
     let ReadingOne { statement, layout, includes, format } = reading;
-    lease.expect(effect);
-    let row = within(lease.limit(limit), single(&mut lease, statement)).await;
-    let found = match row {
-        Ok((Some(row), None)) if !includes.is_empty() => {
-            let limit = lease.limit(limit);
-            within_since(started, limit, with_related(&mut lease, row, &layout, &includes, format, progress)).await
+    let work = async |connection: &mut Connection| match first_two_rows(connection, statement).await? {
+        (Some(row), None) if !includes.is_empty() => {
+            with_related(connection, row, &layout, &includes, format, progress).await
         }
-        Ok((Some(row), None)) => Ok(encode_record(&row, &layout, format, progress)),
-        Ok((Some(_), Some(_))) => Ok(Found::Several),
-        Ok((None, _)) => Ok(Found::Nothing),
-        Err(error) => Err(error),
+        (Some(row), None) => Ok(encode_record(&row, &layout, format, progress)),
+        (Some(_), Some(_)) => Ok(Found::Several),
+        (None, _) => Ok(Found::Nothing),
     };
-    progress.add_time(started);
+    let found = lease.run(effect, limit, Some(progress), work).await;
     lease.reset_if_dirty().await;
     found
 }
 
 async fn with_related(
-    lease: &mut Lease,
+    connection: &mut Connection,
     row: Row,
     layout: &Layout,
     includes: &[Included],
@@ -108,12 +103,7 @@ async fn with_related(
 ) -> Result<Found, DbError> {
     let decoders = decoders(Some(&layout.kinds), row.columns_ref());
     let rows = [row];
-    lease.begin();
-    let members = match related::members(lease.connection()?, includes, &rows).await {
-        Ok(members) => members,
-        Err(error) => return Err(lease.failed(error)),
-    };
-    lease.end();
+    let members = related::members(connection, includes, &rows).await?;
     let mut encoder = Encoder::begin_as(format, Shape::Row, &layout.keys, ONE_CAPACITY);
     write_rows(&mut encoder, layout, &decoders, &rows, &members);
     progress.add_rows(1);
@@ -136,12 +126,8 @@ pub async fn has_row(
     limit: Duration,
     progress: &StatementStats,
 ) -> Result<bool, DbError> {
-    let started = Instant::now();
-    lease.expect(effect);
-    let rows = within(lease.limit(limit), single(lease, statement)).await;
-    progress.add_time(started);
-    match rows {
-        Ok((first, _)) => Ok(first.is_some()),
+    match first(lease, statement, effect, limit, progress).await {
+        Ok(row) => Ok(row.is_some()),
         Err(error) => {
             lease.reset_if_dirty().await;
             Err(error)
@@ -149,13 +135,18 @@ pub async fn has_row(
     }
 }
 
-/// The second row costs no additional round trip, and tells whether there are several.
-async fn single(lease: &mut Lease, statement: Statement) -> Result<(Option<Row>, Option<Row>), DbError> {
-    lease.begin();
-    let outcome = first_two_rows(lease.connection()?, statement).await;
-    ended(lease, outcome)
+async fn first(
+    lease: &mut Lease,
+    statement: Statement,
+    effect: SessionEffect,
+    limit: Duration,
+    progress: &StatementStats,
+) -> Result<Option<Row>, DbError> {
+    let work = async |connection: &mut Connection| Ok(first_two_rows(connection, statement).await?.0);
+    lease.run(effect, limit, Some(progress), work).await
 }
 
+/// The second row costs no additional round trip, and tells whether there are several.
 pub(super) async fn first_two_rows(
     connection: &mut Connection,
     statement: Statement,
@@ -179,12 +170,9 @@ pub async fn text(
     limit: Duration,
     progress: &StatementStats,
 ) -> Result<String, DbError> {
-    let started = Instant::now();
-    lease.expect(effect);
-    let row = within(lease.limit(limit), single(&mut lease, statement)).await;
-    progress.add_time(started);
+    let row = first(&mut lease, statement, effect, limit, progress).await;
     lease.reset_if_dirty().await;
-    let (row, _) = row?;
+    let row = row?;
     Ok(match row.as_ref().and_then(|row| row.as_ref(0)) {
         Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
         _ => String::new(),
@@ -396,16 +384,6 @@ pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Ve
         .enumerate()
         .map(|(at, column)| Decoder::new(kinds.and_then(|kinds| kinds.get(at).copied().flatten()), column))
         .collect()
-}
-
-pub(super) fn ended<T>(lease: &mut Lease, outcome: Result<T, mysql_async::Error>) -> Result<T, DbError> {
-    match outcome {
-        Ok(value) => {
-            lease.end();
-            Ok(value)
-        }
-        Err(error) => Err(lease.failed(error.into())),
-    }
 }
 
 pub(super) fn driver<T>(

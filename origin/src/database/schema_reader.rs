@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::description_budget::DescriptionBudget;
 use super::error::DbError;
 use super::pool::Lease;
-use super::run;
+use super::run::SessionEffect;
 use super::view_columns;
 use crate::query::catalog::relations::{ForeignKey, Relations};
 use crate::query::catalog::{
@@ -82,19 +82,8 @@ pub(super) async fn load(
     table: &TableName,
     limit: Duration,
 ) -> Result<Found, DbError> {
-    lease.begin();
-    let loaded = run::within(lease.limit(limit), async {
-        let connection = lease.connection()?;
-        run::driver(read(connection, coverages, database, table)).await
-    })
-    .await;
-    match loaded {
-        Ok(found) => {
-            lease.end();
-            Ok(found)
-        }
-        Err(error) => Err(lease.failed(error)),
-    }
+    let work = async |connection: &mut Connection| Ok(read(connection, coverages, database, table).await?);
+    lease.run(SessionEffect::Nothing, limit, None, work).await
 }
 
 pub(super) async fn databases(lease: &mut Lease, limit: Duration) -> Result<Vec<String>, DbError> {
@@ -112,17 +101,11 @@ pub(super) async fn relations(
     limit: Duration,
 ) -> Result<(Relations, usize), DbError> {
     type Row = (String, String, String, Option<String>, Option<String>);
-    lease.begin();
     let mut budget = DescriptionBudget::of_database(database);
-    let rows = run::within(lease.limit(limit), async {
-        run::driver(lease.connection()?.ask_within::<Row>(RELATIONS, (database.as_str(),), &mut budget)).await
-    })
-    .await;
-    let rows = match rows {
-        Ok(rows) => rows,
-        Err(error) => return Err(lease.failed(error)),
+    let work = async |connection: &mut Connection| {
+        Ok(connection.ask_within::<Row>(RELATIONS, (database.as_str(),), &mut budget).await?)
     };
-    lease.end();
+    let rows = lease.run(SessionEffect::Nothing, limit, None, work).await?;
     let (mut keys, mut primary): (Vec<ForeignKey>, HashMap<TableName, Vec<FieldName>>) = Default::default();
     for (name, table, column, target, target_column) in rows {
         let (Ok(table), Ok(column)) = (TableName::parse(&table), FieldName::parse(&column)) else {
@@ -150,17 +133,8 @@ pub(super) async fn relations(
 }
 
 async fn names(lease: &mut Lease, query: &'static str, limit: Duration) -> Result<Vec<String>, DbError> {
-    lease.begin();
-    let names =
-        run::within(lease.limit(limit), async { run::driver(lease.connection()?.ask::<String>(query, ())).await })
-            .await;
-    match names {
-        Ok(names) => {
-            lease.end();
-            Ok(names)
-        }
-        Err(error) => Err(lease.failed(error)),
-    }
+    let work = async |connection: &mut Connection| Ok(connection.ask(query, ()).await?);
+    lease.run(SessionEffect::Nothing, limit, None, work).await
 }
 
 fn is_system(name: &str) -> bool {

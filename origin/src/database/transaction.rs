@@ -2,6 +2,7 @@
 //! as Aria.) The lease counts as busy from the first statement to the last: dropping a transaction midway (client
 //! disconnect, timeout) kills its connection, so that MariaDB rolls back and no other request gets the connection.
 
+use super::connection::Connection;
 use super::deadline::Limit;
 use super::error::DbError;
 use super::pool::Lease;
@@ -72,13 +73,11 @@ pub async fn write(
         Ok(checked) => return Box::pin(transact(lease, checked.into(), effect, limit, progress)).await,
         Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
     };
-    let started = Instant::now();
-    lease.expect(effect);
-    let written = within(lease.limit(limit), write_one(lease, statement)).await;
+    let work = async |connection: &mut Connection| Ok(run::execute(connection, statement).await?);
+    let written = lease.run(effect, limit, Some(progress), work).await;
     if written.is_ok() {
         lease.note_position(progress).await;
     }
-    progress.add_time(started);
     lease.reset_if_dirty().await;
     written.inspect(|written| progress.add_rows(written.affected))
 }
@@ -93,12 +92,6 @@ pub async fn transact(
     let mut transaction = Transaction::begin(lease, limit, progress).await?;
     let outcome = transaction.execute_all(statements, effect).await;
     transaction.end(outcome).await
-}
-
-async fn write_one(lease: &mut Lease, statement: Statement) -> Result<Written, DbError> {
-    lease.begin();
-    let outcome = run::execute(lease.connection()?, statement).await;
-    run::ended(lease, outcome)
 }
 
 impl<'a> Transaction<'a> {

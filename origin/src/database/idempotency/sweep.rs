@@ -1,9 +1,10 @@
 //! Deletes expired idempotency receipts, under the project's own account: the project could replace the table of
 //! receipts by a view of another table, so an account with more rights must not access the table.
 
+use crate::database::connection::Connection;
 use crate::database::error::DbError;
 use crate::database::pool::{Lease, Pools};
-use crate::database::run::{self, SessionEffect, StatementStats, within};
+use crate::database::run::{self, SessionEffect, StatementStats};
 use crate::database::transaction;
 use crate::query::sql::{Statement, receipt};
 use mysql_async::Value;
@@ -58,11 +59,8 @@ async fn sweep_some(lease: &mut Lease, database: &DatabaseName, limit: Duration)
 
 async fn first_column(lease: &mut Lease, statement: Statement, limit: Duration) -> Result<Vec<Vec<u8>>, DbError> {
     let (text, params) = statement.into_parts();
-    // The project may have replaced the table by a view, which can run stored code.
-    lease.expect(SessionEffect::Anything);
-    lease.begin();
-    let rows = within(lease.limit(limit), async {
-        let mut result = lease.connection()?.run(&text, run::bind(params)).await?;
+    let work = async |connection: &mut Connection| {
+        let mut result = connection.run(&text, run::bind(params)).await?;
         let mut values = Vec::new();
         while let Some(row) = result.next().await? {
             if let Value::Bytes(bytes) = run::value(&row, 0) {
@@ -70,14 +68,9 @@ async fn first_column(lease: &mut Lease, statement: Statement, limit: Duration) 
             }
         }
         Ok(values)
-    })
-    .await;
-    match rows {
-        Ok(rows) => {
-            lease.end();
-            lease.reset_if_dirty().await;
-            Ok(rows)
-        }
-        Err(error) => Err(lease.failed(error)),
-    }
+    };
+    // The project may have replaced the table by a view, which can run stored code.
+    let values = lease.run(SessionEffect::Anything, limit, None, work).await?;
+    lease.reset_if_dirty().await;
+    Ok(values)
 }

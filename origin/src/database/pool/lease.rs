@@ -7,7 +7,7 @@ use crate::database::position::Position;
 use crate::database::run::{SessionEffect, StatementStats};
 use crate::project_quota::Guard;
 use deadpool::managed::Object;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 /// Short, because after a write, the caller of the committed write waits for the answer.
@@ -45,20 +45,44 @@ impl Lease {
         Limit { time, left: self.object.as_ref().and_then(|object| object.host.left.clone()) }
     }
 
-    pub(in crate::database) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
-        let limit = self.limit(POSITION_TIMEOUT);
+    /// Ends after `time`, or when the connection's host is left. Then, or if this future is dropped, the statement is
+    /// killed when the lease is dropped.
+    pub(in crate::database) async fn run<T>(
+        &mut self,
+        effect: SessionEffect,
+        time: Duration,
+        progress: Option<&StatementStats>,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        let started = Instant::now();
+        self.expect(effect);
+        let outcome = within(self.limit(time), self.step(work)).await;
+        if let Some(progress) = progress {
+            progress.add_time(started);
+        }
+        outcome
+    }
+
+    /// Has no time limit: the caller must set one.
+    pub(in crate::database) async fn step<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Connection) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
         self.begin();
-        match within(limit, self.connection()?.has_reached(position)).await {
-            Err(error @ (DbError::OtherPosition | DbError::NoPosition)) => {
+        match work(self.connection()?).await {
+            Ok(value) => {
                 self.end();
-                Err(error)
+                Ok(value)
             }
             Err(error) => Err(self.failed(error)),
-            reached => {
-                self.end();
-                reached
-            }
         }
+    }
+
+    pub(in crate::database) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
+        self.run(SessionEffect::Nothing, POSITION_TIMEOUT, None, async |connection| {
+            connection.has_reached(position).await
+        })
+        .await
     }
 
     pub(in crate::database) async fn note_position(&mut self, progress: &StatementStats) {
@@ -68,22 +92,11 @@ impl Lease {
     /// `None` if the host has no positions or is a replica, or the query fails or takes longer than
     /// [`POSITION_TIMEOUT`].
     pub(in crate::database) async fn position(&mut self) -> Option<Position> {
-        let limit = self.limit(POSITION_TIMEOUT);
         if !self.connection().ok()?.has_positions() {
             return None;
         }
-        self.begin();
-        let asked = async { Ok(self.connection()?.position().await) };
-        match within(limit, asked).await {
-            Ok(position) => {
-                self.end();
-                position
-            }
-            Err(error) => {
-                self.failed(error);
-                None
-            }
-        }
+        let asked = async |connection: &mut Connection| Ok(connection.position().await);
+        self.run(SessionEffect::Nothing, POSITION_TIMEOUT, None, asked).await.ok().flatten()
     }
 
     pub(in crate::database) fn begin(&mut self) {
@@ -135,6 +148,8 @@ impl Lease {
             | DbError::ParamCount(..)
             | DbError::Misread
             | DbError::NoReceipts
+            | DbError::OtherPosition
+            | DbError::NoPosition
             | DbError::PacketTooLarge(_) => self.end(),
             // The session has the error's diagnostics (SHOW WARNINGS) until its next reset.
             DbError::Refused(..) if !error.is_lost() => self.end(),
@@ -155,8 +170,6 @@ impl Lease {
             | DbError::IncludeTooLarge
             | DbError::RowsAdded
             | DbError::NotReached
-            | DbError::OtherPosition
-            | DbError::NoPosition
             | DbError::DescriptionTooLarge(_)
             | DbError::RoleForbids => {}
         }

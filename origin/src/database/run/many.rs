@@ -136,8 +136,8 @@ pub fn many(
             Some(counting) => match counting.known_count(rows.encoder.rows(), more) {
                 Some(count) => Some(count),
                 None => {
-                    let connection = lease.connection()?;
-                    match within(bound.clone(), driver(number(connection, &counting.statement))).await {
+                    let work = async |connection: &mut Connection| Ok(number(connection, &counting.statement).await?);
+                    match lease.run(effect, limit, None, work).await {
                         Ok(count) => count,
                         Err(error) => Err(lease.failed_and_reset(error).await)?,
                     }

@@ -1,8 +1,9 @@
 //! Encodes the rows of a streamed read: each row when it arrives, or a batch of rows with their related records.
 
 use super::related::{members, size};
-use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, within, write_row, write_rows};
+use super::{CHUNK_ROOM_BYTES, SessionEffect, decoders, write_row, write_rows};
 use crate::database::DbError;
+use crate::database::connection::Connection;
 use crate::database::json::Decoder;
 use crate::database::pool::{Lease, Lessee, Pools};
 use crate::project_quota::Guard;
@@ -94,26 +95,18 @@ impl<'a> RowWriter<'a> {
             Some(second_connection) => second_connection.lease().await?,
             None => return Err(DbError::IncludeTooLarge),
         };
-        lease.expect(self.reads.effect);
-        lease.begin();
-        match self.relate(&mut lease).await {
-            Ok(()) => {
-                lease.end();
-                lease.reset_if_dirty().await;
-                Ok(())
-            }
-            Err(error) => Err(lease.failed(error)),
-        }
+        self.relate(&mut lease).await?;
+        lease.reset_if_dirty().await;
+        Ok(())
     }
 
     pub(super) async fn relate(&mut self, lease: &mut Lease) -> Result<(), DbError> {
         if self.batch.is_empty() {
             return Ok(());
         }
-        let includes = &self.reads.includes;
-        let limit = lease.limit(self.reads.limit);
-        let read = async { members(lease.connection()?, includes, &self.batch).await };
-        let members = within(limit, read).await?;
+        let RelatedReads { includes, effect, limit, .. } = &self.reads;
+        let work = async |connection: &mut Connection| members(connection, includes, &self.batch).await;
+        let members = lease.run(*effect, *limit, None, work).await?;
         write_rows(&mut self.encoder, self.layout, &self.decoders, &self.batch, &members);
         self.last = self.batch.pop();
         self.batch.clear();

@@ -7,7 +7,7 @@ use crate::database::connection::Connection;
 use crate::database::description_budget::DescriptionBudget;
 use crate::database::error::DbError;
 use crate::database::pool::Lease;
-use crate::database::run;
+use crate::database::run::SessionEffect;
 use crate::query::catalog::Table;
 use shared::ident::{DatabaseName, TableName};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -44,19 +44,8 @@ pub(in crate::database) async fn tables(
     database: &DatabaseName,
     limit: Duration,
 ) -> Result<Vec<Arc<Table>>, DbError> {
-    lease.begin();
-    let loaded = run::within(lease.limit(limit), async {
-        let connection = lease.connection()?;
-        run::driver(read(connection, coverages, database)).await
-    })
-    .await;
-    match loaded {
-        Ok(tables) => {
-            lease.end();
-            Ok(tables)
-        }
-        Err(error) => Err(lease.failed(error)),
-    }
+    let work = async |connection: &mut Connection| Ok(read(connection, coverages, database).await?);
+    lease.run(SessionEffect::Nothing, limit, None, work).await
 }
 
 async fn read(
