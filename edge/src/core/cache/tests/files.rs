@@ -130,7 +130,7 @@ fn large_files_and_parts_are_stored_by_a_request_of_their_own_and_huge_ones_not_
 fn only_an_origin_that_can_tell_has_a_file_removed() {
     for (status, expected) in [
         (304, FetchOutcome::Confirmed),
-        (200, FetchOutcome::NotStored),
+        (200, FetchOutcome::OtherVersion),
         (404, FetchOutcome::NotStored),
         (401, FetchOutcome::NotStored),
         (429, FetchOutcome::Unanswered),
