@@ -53,7 +53,6 @@ pub enum BackupError {
 
 impl BackupError {
     /// Returns how to fix the error; `None` if there is no known remedy.
-    #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),
@@ -81,10 +80,6 @@ pub struct Parts<'a> {
 
 /// Opens the store of a backup. `place` is the path of a directory, which is created if it is missing, or a URL as in
 /// the setting `media_store`. A bucket is accessed with the settings `media_s3_…`.
-///
-/// # Errors
-/// `place` is neither a path nor such a URL, or is the media store itself; a directory can't be created or locked; a
-/// setting of the bucket is missing or invalid.
 pub fn open(place: &str, config: &Config) -> Result<Store, BackupError> {
     let address = if place.contains("://") {
         match StoreName::parse(place).map_err(|_| BackupError::Place)? {
@@ -113,7 +108,6 @@ fn is_same(one: &StoreAddress, other: &StoreAddress) -> bool {
 
 /// Returns an id of the secret, which does not reveal the secret. A manifest contains the id, so
 /// that a restore can tell whether the installation has the secret of the backup.
-#[must_use]
 pub fn secret_id(secret: &InstallationSecret) -> String {
     hex(&secret.derive("backup:secret-id")[..16])
 }

@@ -64,7 +64,6 @@ impl EmbeddedError {
     }
 
     /// Returns how to fix the error; `None` if unknown.
-    #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotInstalled(_) => Some(
@@ -96,17 +95,12 @@ struct Run {
 
 impl Embedded {
     /// Returns whether the data directory contains a private MariaDB, running or not.
-    #[must_use]
     pub fn exists(data_dir: &Path) -> bool {
         Layout::new(data_dir).data().is_dir()
     }
 
     /// Attaches to the MariaDB that a service runs in this data directory, or starts MariaDB if there is none. A
     /// [`Role::Service`] always starts MariaDB itself.
-    ///
-    /// # Errors
-    /// MariaDB isn't installed or doesn't start; another service uses the data directory, or another process for too
-    /// long; its files can't be used.
     pub async fn attach_or_start(
         config: &Config,
         secret: &InstallationSecret,
@@ -167,13 +161,11 @@ impl Embedded {
         Ok(Self { address, run: Some(Run { health, stop, watcher: tokio::spawn(watching), _lock: lock }) })
     }
 
-    #[must_use]
     pub fn address(&self) -> &DatabaseAddress {
         &self.address
     }
 
     /// Returns the health of the private MariaDB; `None` if another process runs it.
-    #[must_use]
     pub fn health(&self) -> Option<channel::Receiver<Health>> {
         self.run.as_ref().map(|run| run.health.clone())
     }

@@ -53,9 +53,6 @@ pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
 
 /// Copies the objects that `to` doesn't have. Checks the size and hash of each before publishing it in `to`. Objects
 /// that are missing or damaged in `from` are not copied and not an error: [`Copied`] lists them.
-///
-/// # Errors
-/// A store failed.
 pub(super) async fn copy(
     from: &Store,
     to: &Store,
@@ -124,9 +121,6 @@ pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<Part,
 }
 
 /// Reads the list of objects from a backup.
-///
-/// # Errors
-/// The list is missing or damaged; the store failed.
 pub(super) async fn read_list(store: &Store, part: &Part) -> Result<Objects, BackupError> {
     const DAMAGED: BackupError = BackupError::Damaged("the list of media");
     let (mut packed, mut bytes) = (Vec::new(), store.read(part.key()?, None).await?);

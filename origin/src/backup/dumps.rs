@@ -42,9 +42,6 @@ pub(super) async fn save_dump(
 }
 
 /// Checks the size and hash of a dump.
-///
-/// # Errors
-/// The dump is missing or damaged; the store failed.
 pub(super) async fn check_dump(store: &Store, part: &Part, watcher: &dyn Watcher) -> Result<(), BackupError> {
     watcher.begin("checking a dump".to_owned(), Some(part.size));
     let (mut bytes, mut size, mut hash) = (store.read(part.key()?, None).await?, 0, Sha256::new());
@@ -58,10 +55,6 @@ pub(super) async fn check_dump(store: &Store, part: &Part, watcher: &dyn Watcher
 }
 
 /// Runs the statements of a dump.
-///
-/// # Errors
-/// The dump is missing or malformed; the store failed; the connection to MariaDB was lost. A part of the dump may be
-/// loaded then.
 pub(super) async fn load_dump(
     mut loader: Loader,
     store: &Store,

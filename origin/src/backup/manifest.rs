@@ -139,19 +139,16 @@ impl Manifest {
     }
 
     /// Returns the names of the projects' databases.
-    #[must_use]
     pub fn databases(&self) -> Vec<String> {
         self.projects.iter().flat_map(|project| &project.databases).map(|database| database.name.clone()).collect()
     }
 
     /// Returns the size of all dumps in bytes.
-    #[must_use]
     pub fn dump_bytes(&self) -> u64 {
         self.projects.iter().map(|project| project.dump.size).sum::<u64>() + self.system.size
     }
 
     /// Returns the manifest's own name, such as `manifest-20261122T101500.000Z.json`.
-    #[must_use]
     pub fn name(&self) -> String {
         let time: String = self.created_at.chars().filter(|c| !matches!(c, '-' | ':')).collect();
         format!("manifest-{time}.json")
@@ -166,9 +163,6 @@ impl Manifest {
     }
 
     /// Reads the manifest `name` of a backup.
-    ///
-    /// # Errors
-    /// There is no such manifest; the manifest is malformed or has another format version; the store failed.
     pub async fn read(store: &Store, name: &str) -> Result<Self, BackupError> {
         let bad = |reason: String| BackupError::BadManifest { name: name.to_owned(), reason };
         let text = store.named(name).await?.ok_or_else(|| BackupError::NoManifest(name.to_owned()))?;

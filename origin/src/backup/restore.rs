@@ -44,9 +44,6 @@ pub struct Restored {
 
 /// Describes what a restore would replace: databases of the backup that exist already, and the content of the
 /// installation. If the list is not empty, the restore needs [`Scope::Replace`].
-///
-/// # Errors
-/// MariaDB can't be read.
 pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<String>, BackupError> {
     let mut there = Vec::new();
     for name in &manifest.databases() {
@@ -69,10 +66,6 @@ pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<Stri
 
 /// Restores a backup. Checks the dumps and copies the media before it drops any database, and loads the schema `selkie`
 /// last, so that there is no installation if the restore stops before all dumps are loaded.
-///
-/// # Errors
-/// The backup is damaged, and nothing was dropped; MariaDB or a store failed. The databases may be dropped
-/// then, and the restore can be repeated with [`Scope::Replace`].
 pub async fn load(
     parts: &Parts<'_>,
     from: &Store,

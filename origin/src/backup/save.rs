@@ -29,7 +29,6 @@ pub struct Saved {
 
 impl Saved {
     /// Returns the objects of databases that the backup lacks, or that can't be used.
-    #[must_use]
     pub fn incomplete(&self) -> Vec<Fault> {
         let of = |project: &ProjectDump| [project.missing.clone(), project.broken.clone()].concat();
         self.manifest.projects.iter().flat_map(of).collect()
@@ -42,9 +41,6 @@ impl Saved {
 /// The media are copied before and after the dump, so that the backup has every object that the dump refers to, unless
 /// the object is missing or damaged in the media store, or its file was both added and deleted between the two copies.
 /// A restore removes the rows of files whose object is missing.
-///
-/// # Errors
-/// MariaDB or a store failed. Earlier backups in the same store can still be restored.
 pub async fn save(
     parts: &Parts<'_>,
     to: &Store,

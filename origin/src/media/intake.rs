@@ -56,13 +56,11 @@ impl Intake {
         Ok(Self::new(Arc::new(pool), config.media_types.clone()))
     }
 
-    #[must_use]
     pub fn new(pool: Arc<MediaPool>, types: MediaTypes) -> Self {
         Self { pool, types }
     }
 
     /// Images that wait for a decoder thread, and images that have one (which may still wait for memory).
-    #[must_use]
     pub fn load(&self) -> (usize, usize) {
         self.pool.load()
     }

@@ -44,7 +44,6 @@ pub struct Library {
 }
 
 impl Library {
-    #[must_use]
     pub fn new(store: Store, table: MediaTable) -> Self {
         Self {
             store,
@@ -61,12 +60,10 @@ impl Library {
         Ok(Self::new(store, table))
     }
 
-    #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    #[must_use]
     pub fn table(&self) -> &MediaTable {
         &self.table
     }

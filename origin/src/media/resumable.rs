@@ -65,28 +65,20 @@ pub enum OnLocked {
 }
 
 impl ResumableUploads {
-    #[must_use]
     pub fn new(store: Store, table: MediaTable, terms: UploadTerms) -> Self {
         Self { store, table, terms: Arc::new(terms), running: Running::default() }
     }
 
     /// Returns the number of requests of this process that have locked an upload.
-    #[must_use]
     pub fn running(&self) -> usize {
         self.running.count()
     }
 
-    #[must_use]
     pub fn max_bytes(&self) -> u64 {
         self.terms.max_bytes
     }
 
     /// Creates an upload: its row and an empty file. Checks the declared size, type and name before any bytes are sent.
-    ///
-    /// # Errors
-    /// `body_too_large`, `invalid_media` or `media_exists` if the declared size, type or name is refused;
-    /// `rate_limited` if full keys, or callers with roles, have too many unfinished uploads in the project, or too many
-    /// declared bytes in them; errors of the store or MariaDB.
     pub async fn begin(
         &self,
         project: &ProjectName,
@@ -142,11 +134,6 @@ impl ResumableUploads {
     }
 
     /// Locks an upload for one request. A finished upload has no file any more, and is returned without a lock.
-    ///
-    /// # Errors
-    /// `media_not_found` if the upload does not exist, is not in `scope` or has expired, or if its file is lost,
-    /// damaged or on another origin's disk; `upload_locked` if another request has the lock, with
-    /// [`OnLocked::TakeOver`] after 5 seconds; errors of the store or MariaDB.
     pub async fn lock(
         &self,
         project: &ProjectName,
@@ -200,9 +187,6 @@ impl ResumableUploads {
 
     /// Removes the rows of expired uploads, finished or not, their files on this origin's disk, and files that were
     /// last written longer ago than `ORPHAN_GRACE` allows. Several origins may call this concurrently.
-    ///
-    /// # Errors
-    /// MariaDB failed. Errors of the store are only logged.
     pub async fn sweep(&self) -> Result<(), TableError> {
         loop {
             let expired = self.table.expired_uploads(now(), SWEPT_MAX_COUNT).await?;
@@ -227,10 +211,6 @@ impl ResumableUploads {
     }
 
     /// Locks the file of the upload `id`; `None` if this origin's disk has no such file.
-    ///
-    /// # Errors
-    /// `upload_locked` if another request has the lock, at once with [`OnLocked::Fail`] and after [`TAKE_OVER_TIMEOUT`]
-    /// with [`OnLocked::TakeOver`]; errors of the store.
     async fn lock_file(&self, id: TusId, on_locked: OnLocked) -> Result<Option<Held>, Problem> {
         let deadline = tokio::time::Instant::now() + TAKE_OVER_TIMEOUT;
         loop {

@@ -42,17 +42,14 @@ impl UploadRights {
         Ok(Self { rule: Some(rule), scope: scope_of(media, uploader), uploader: Some(uploader) })
     }
 
-    #[must_use]
     pub fn scope(&self) -> FileScope {
         self.scope
     }
 
-    #[must_use]
     pub fn uploader(&self) -> Option<Uploader> {
         self.uploader
     }
 
-    #[must_use]
     pub fn max_bytes(&self) -> Option<u64> {
         self.rule.as_ref().and_then(|rule| rule.max_bytes)
     }
@@ -122,7 +119,6 @@ fn filled(folder: &str, claims: &Claims) -> Option<FolderPath> {
 }
 
 /// A folder that the claims don't give a valid name is left out.
-#[must_use]
 pub fn readable(media: &MediaRule, claims: &Claims, uploader: Uploader) -> ReadableFiles {
     match &media.read {
         MediaReading::All => ReadableFiles::All,
@@ -135,7 +131,6 @@ pub fn readable(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Reada
     }
 }
 
-#[must_use]
 pub fn scope_of(media: &MediaRule, uploader: Uploader) -> FileScope {
     match media.delete {
         MediaDeletion::None => FileScope::None,
@@ -144,7 +139,6 @@ pub fn scope_of(media: &MediaRule, uploader: Uploader) -> FileScope {
     }
 }
 
-#[must_use]
 pub fn too_large(most: u64) -> Problem {
     Problem::new(ErrorCode::BodyTooLarge, format!("A file is larger than the {most} bytes that the key's role allows."))
 }

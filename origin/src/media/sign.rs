@@ -31,20 +31,17 @@ pub struct Signature {
 }
 
 impl Signature {
-    #[must_use]
     pub fn query(&self) -> String {
         format!("expires={}&signature={}", self.expires_at, self.text)
     }
 }
 
 impl Signer {
-    #[must_use]
     pub fn new(secret: &InstallationSecret) -> Self {
         Self { key: secret.derive(LABEL) }
     }
 
     /// `now` is in seconds since 1970.
-    #[must_use]
     pub fn sign(&self, file: (MediaId, &FilePath), now: u64, signed_for: SignedFor) -> Signature {
         let expires_at = now.saturating_add(signed_for.seconds());
         let mac = self.mac(file, expires_at).finalize().into_bytes();
@@ -52,7 +49,6 @@ impl Signer {
     }
 
     /// The comparison takes constant time. `expires_at` and `now` are in seconds since 1970.
-    #[must_use]
     pub fn verify(&self, file: (MediaId, &FilePath), expires_at: u64, signature: &str, now: u64) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {
             return false;

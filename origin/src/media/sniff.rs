@@ -33,7 +33,6 @@ impl ImageFormat {
     pub const ALL: [Self; 8] =
         [Self::Jpeg, Self::Png, Self::Gif, Self::WebP, Self::Bmp, Self::Tiff, Self::Ico, Self::Avif];
 
-    #[must_use]
     pub const fn mime(self) -> &'static str {
         match self {
             Self::Jpeg => "image/jpeg",
@@ -99,7 +98,6 @@ const SIGNATURES: &[(&[u8], Sniffed)] = &[
 ];
 
 /// `None` if no known format matches, as for plain text.
-#[must_use]
 pub fn sniff(head: &[u8]) -> Option<Sniffed> {
     let head = head.get(..HEAD_MAX_BYTES).unwrap_or(head);
     SIGNATURES

@@ -112,7 +112,6 @@ impl Store {
             .unwrap_or_else(|late| Err(StoreError::Unavailable(Box::new(late))))
     }
 
-    #[must_use]
     pub fn stage(&self) -> Staging {
         Staging::new(self.inner.staging.new_file())
     }
@@ -206,7 +205,6 @@ impl Store {
     }
 
     /// Includes files that are not named like an object.
-    #[must_use]
     pub fn list(&self) -> Listing {
         match &self.inner.backend {
             Backend::Directory(directory) => directory.list(),

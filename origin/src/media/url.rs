@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 /// Half of a SHA-256, enough that different contents in practice never have the same version.
 const VERSION_CHARS: usize = 32;
 
-#[must_use]
 pub fn version(sha256: &[u8; 32]) -> String {
     let mut version = String::with_capacity(VERSION_CHARS);
     for byte in &sha256[..VERSION_CHARS / 2] {
@@ -23,17 +22,14 @@ pub struct Links {
 }
 
 impl Links {
-    #[must_use]
     pub fn new(base: Option<BaseUrl>) -> Self {
         Self { base }
     }
 
-    #[must_use]
     pub fn file(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?v={}", self.bare(place), version(sha256))
     }
 
-    #[must_use]
     pub fn thumbnail(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?thumbnail=true&v={}", self.bare(place), version(sha256))
     }
@@ -45,7 +41,6 @@ impl Links {
     }
 }
 
-#[must_use]
 pub fn signed(url: &str, signature: &Signature) -> String {
     let sign = if url.contains('?') { '&' } else { '?' };
     format!("{url}{sign}{}", signature.query())

@@ -35,7 +35,6 @@ pub enum ImageFault {
 }
 
 impl ImageFault {
-    #[must_use]
     pub fn problem(&self, name: &str) -> Problem {
         let invalid = |message: String| Problem::new(ErrorCode::InvalidMedia, message);
         match self {

@@ -81,7 +81,6 @@ impl MediaPool {
     }
 
     /// Images that wait for a thread, and images that a thread has taken (which may still wait for memory).
-    #[must_use]
     pub fn load(&self) -> (usize, usize) {
         self.queue.load()
     }

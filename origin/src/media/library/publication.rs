@@ -37,7 +37,6 @@ pub struct Publication {
 }
 
 impl Publication {
-    #[must_use]
     pub fn makes_folder_private(&self) -> bool {
         let mut files = self.files.iter();
         files.any(|file| file.visibility == Visibility::PrivateFolder)

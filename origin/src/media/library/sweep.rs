@@ -60,7 +60,6 @@ pub enum SweepError {
 }
 
 impl SweepError {
-    #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Store(error) => error.into_problem(),

@@ -50,47 +50,37 @@ impl LockedUpload {
         Self { offset: row.length, flushed: row.length, running: None, _held: None, staging: None, uploads, row }
     }
 
-    #[must_use]
     pub fn id(&self) -> TusId {
         self.row.id.into()
     }
 
-    #[must_use]
     pub fn row(&self) -> &UploadRow {
         &self.row
     }
 
     /// Returns the number of bytes received, including bytes that are not synced to the disk yet.
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Returns the id of the media file that the upload has become; `None` while the upload is unfinished.
-    #[must_use]
     pub fn file(&self) -> Option<MediaId> {
         self.row.media_id
     }
 
     /// Returns whether all bytes have arrived and the upload is not yet a media file.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.row.media_id.is_none() && self.offset == self.row.length
     }
 
     /// Returns the token that is cancelled when another request of this process wants to take over this upload. The
     /// token of a finished upload is never cancelled.
-    #[must_use]
     pub fn interruption(&self) -> CancellationToken {
         self.running.as_ref().map_or_else(CancellationToken::new, |running| running.token().clone())
     }
 
     /// Checks that a request body at `offset` continues the upload. `announced` is the body's length in bytes, if
     /// known.
-    ///
-    /// # Errors
-    /// `upload_offset_mismatch` if `offset` is not the upload's current offset; `body_too_large` if `announced` bytes
-    /// would exceed the upload's declared size.
     pub fn expect(&self, offset: u64, announced: Option<u64>) -> Result<(), Problem> {
         if offset != self.offset {
             return Err(Problem::new(
@@ -106,9 +96,6 @@ impl LockedUpload {
     }
 
     /// Writes the number of synced bytes to the upload's row, and restarts the upload's lifetime.
-    ///
-    /// # Errors
-    /// `media_not_found` if the upload's row was deleted, or the upload is finished; errors of MariaDB.
     pub async fn prolong(&mut self) -> Result<(), Problem> {
         let expires_at = self.uploads.expiry(now(), self.flushed);
         let table = &self.uploads.table;
@@ -123,10 +110,6 @@ impl LockedUpload {
 
     /// Appends bytes to the upload's file through a buffer. After every 64 MiB, and after the first bytes, because an empty
     /// upload may be removed to make room, syncs the file and [prolongs](Self::prolong) the upload.
-    ///
-    /// # Errors
-    /// `body_too_large`, and nothing is written, if the bytes exceed the upload's declared size; errors of the store,
-    /// and those of [`prolong`](Self::prolong).
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Problem> {
         if bytes.len() as u64 > self.row.length - self.offset {
             return Err(self.excess());
@@ -180,16 +163,12 @@ impl LockedUpload {
 
     /// Returns the upload's id and the expiry of a finished upload (one hour from now), for the transaction that writes
     /// the media file's row and finishes the upload.
-    #[must_use]
     pub fn finished(&self) -> FinishedUpload {
         FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }
 
     /// Reloads the upload's row. Returns the id of the media file that the upload has become; `None` while the upload
     /// is unfinished. An earlier attempt may have finished the upload although MariaDB's answer was lost.
-    ///
-    /// # Errors
-    /// `media_not_found` if the upload was deleted or has expired; errors of MariaDB.
     pub async fn refresh(&mut self) -> Result<Option<MediaId>, Problem> {
         self.row = self.uploads.row(&self.row.project, self.id()).await?;
         Ok(self.row.media_id)

@@ -18,7 +18,6 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    #[must_use]
     pub fn image(&self) -> Option<ImageFormat> {
         self.sniffed.and_then(|sniffed| sniffed.image)
     }
@@ -62,7 +61,6 @@ const SHOWN: [&str; 6] =
     ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
 /// Served for inline display, unless the request asks for a download. Files of other types are downloads.
-#[must_use]
 pub fn may_be_shown(mime: &str) -> bool {
     let mime = canonical(mime);
     let is_shown = matches!(top(&mime), "image" | "audio" | "video") || SHOWN.contains(&mime.as_str());
@@ -70,7 +68,6 @@ pub fn may_be_shown(mime: &str) -> bool {
 }
 
 /// Includes SVG and other XML, and messages such as MHTML that may contain HTML.
-#[must_use]
 pub fn runs_in_browser(mime: &str) -> bool {
     let mime = canonical(mime);
     mime.ends_with("+xml")

@@ -38,12 +38,10 @@ impl StoreError {
     }
 
     /// For operators only, since the causes may name paths and hosts.
-    #[must_use]
     pub fn in_full(&self) -> String {
         chain(self)
     }
 
-    #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
             Self::NotFound => Problem::new(ErrorCode::MediaNotFound, "There is no such file."),

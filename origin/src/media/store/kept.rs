@@ -33,7 +33,6 @@ impl Held {
     }
 
     /// All these bytes are synced to the disk.
-    #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }

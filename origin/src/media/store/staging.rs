@@ -55,12 +55,10 @@ impl Staging {
         }
     }
 
-    #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
     }
@@ -176,22 +174,18 @@ pub struct Staged {
 }
 
 impl Staged {
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.file.as_deref().map_or(Path::new(""), StagedFile::path)
     }
 
-    #[must_use]
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    #[must_use]
     pub fn sha256(&self) -> [u8; 32] {
         self.sha256
     }
 
-    #[must_use]
     pub fn head(&self) -> &[u8] {
         &self.head
     }

@@ -10,7 +10,6 @@ pub struct Watch {
 }
 
 impl Watch {
-    #[must_use]
     pub fn new(store: Store) -> Self {
         Self { store, last: Recent::default() }
     }
