@@ -1,7 +1,7 @@
 //! Determines a file's media type from its first bytes ([`sniff`]), and from its label (the media type or file
 //! extension that the client declares) or else its name. A label that contradicts the content is an error.
 
-use super::families::{ALIASES, FAMILIES, Family, TEXTUAL_MEDIA, UNKNOWN, VERIFIABLE};
+use super::families::{FAMILIES, Family, SYNONYMS, TEXTUAL_MEDIA, UNKNOWN, VERIFIABLE, lists};
 use super::{ImageFormat, Sniffed, markup, sniff};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -31,15 +31,14 @@ pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -
     check_kind(kind, name, sniffed)?;
     // An extension may stand for several types: `ts` is TypeScript or an MPEG stream.
     let is_ambiguous = |label: &String| is_only_text(label, head) && !has_slash(declared);
-    let label =
-        declared.and_then(read_label).filter(|label| VERIFIABLE.contains(&label.as_str()) || !is_ambiguous(label));
+    let label = declared.and_then(read_label).filter(|label| lists(VERIFIABLE, label) || !is_ambiguous(label));
     let label = label.as_deref();
     let mime = match (label, sniffed) {
         (None, found) => unlabelled(name, found, head),
         (Some(label), Some(found)) => {
             agree(label, found, head).ok_or_else(|| contradiction(name, label, &described(found)))?
         }
-        (Some(label), None) if VERIFIABLE.contains(&label) || is_only_text(label, head) => {
+        (Some(label), None) if lists(VERIFIABLE, label) || is_only_text(label, head) => {
             return Err(contradiction(name, label, "not"));
         }
         (Some(label), None) => label.to_owned(),
@@ -52,9 +51,7 @@ fn has_slash(label: Option<&str>) -> bool {
 }
 
 fn is_only_text(label: &str, head: &[u8]) -> bool {
-    matches!(top(label), "image" | "audio" | "video" | "font")
-        && !TEXTUAL_MEDIA.contains(&label)
-        && markup::is_text(head)
+    matches!(top(label), "image" | "audio" | "video" | "font") && !lists(TEXTUAL_MEDIA, label) && markup::is_text(head)
 }
 
 const SHOWN: [&str; 6] =
@@ -154,7 +151,7 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
         let telling = matches!(shared, Family::Heif);
         return Some(if telling { bytes } else { label.to_owned() });
     }
-    if VERIFIABLE.contains(&label) {
+    if lists(VERIFIABLE, label) {
         return None;
     }
     // A compressed SVG is gzip by its bytes, so an SVG label does not contradict them.
@@ -185,7 +182,7 @@ fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
 fn family(mime: &str) -> Option<Family> {
     FAMILIES
         .iter()
-        .find(|(_, members)| members.contains(&mime))
+        .find(|(_, members)| lists(members, mime))
         .map(|(family, _)| *family)
         .or_else(|| mime.ends_with("+xml").then_some(Family::Markup))
         .or_else(|| mime.ends_with("+zip").then_some(Family::Zip))
@@ -239,7 +236,7 @@ fn read_label(declared: &str) -> Option<String> {
 
 pub(in crate::media) fn canonical(mime: &str) -> String {
     let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    ALIASES.iter().find(|(alias, _)| *alias == mime).map_or(mime, |(_, name)| (*name).to_owned())
+    SYNONYMS.iter().find(|(_, synonyms)| lists(synonyms, &mime)).map_or(mime, |(name, _)| (*name).to_owned())
 }
 
 fn unlabelled(name: &str, found: Option<Sniffed>, head: &[u8]) -> String {
@@ -255,7 +252,7 @@ fn unlabelled(name: &str, found: Option<Sniffed>, head: &[u8]) -> String {
         .and_then(|named| match found {
             Some(found) => agree(&named, found, head),
             None if is_text => is_textual(&named).then_some(named),
-            None => (!VERIFIABLE.contains(&&*named) && !is_textual(&named)).then_some(named),
+            None => (!lists(VERIFIABLE, &named) && !is_textual(&named)).then_some(named),
         })
         .filter(|named| may_be_shown(bytes) || !may_be_shown(named))
         .unwrap_or_else(|| canonical(bytes))
