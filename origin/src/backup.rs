@@ -52,7 +52,6 @@ pub enum BackupError {
 }
 
 impl BackupError {
-    /// Returns how to fix the error; `None` if there is no known remedy.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Admin(error) => error.hint().map(str::to_owned),
@@ -63,14 +62,12 @@ impl BackupError {
     }
 }
 
-/// Receives the progress of a backup or a restore.
 pub trait Watcher: Sync {
-    /// Called when a step begins. `bytes` is the number of bytes that it handles; `None` if the number is unknown.
+    /// `bytes` is `None` if the number is unknown.
     fn begin(&self, step: String, bytes: Option<u64>);
     fn advance(&self, bytes: usize);
 }
 
-/// The parts of an installation that a backup or a restore uses.
 pub struct Parts<'a> {
     pub config: &'a Config,
     pub system: &'a System,
@@ -78,8 +75,7 @@ pub struct Parts<'a> {
     pub table: &'a MediaTable,
 }
 
-/// Opens the store of a backup. `place` is the path of a directory, which is created if it is missing, or a URL as in
-/// the setting `media_store`. A bucket is accessed with the settings `media_s3_…`.
+/// `place` is the path of a directory, which is created if it is missing, or a URL as in the setting `media_store`.
 pub fn open(place: &str, config: &Config) -> Result<Store, BackupError> {
     let address = if place.contains("://") {
         match StoreName::parse(place).map_err(|_| BackupError::Place)? {
@@ -106,8 +102,7 @@ fn is_same(one: &StoreAddress, other: &StoreAddress) -> bool {
     }
 }
 
-/// Returns an id of the secret, which does not reveal the secret. A manifest contains the id, so
-/// that a restore can tell whether the installation has the secret of the backup.
+/// Does not reveal the secret. By the id, a restore can tell whether the installation has the secret of the backup.
 pub fn secret_id(secret: &InstallationSecret) -> String {
     hex(&secret.derive("backup:secret-id")[..16])
 }

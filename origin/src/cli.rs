@@ -11,7 +11,6 @@ pub mod doctor;
 pub mod edge;
 mod error;
 pub mod export;
-pub mod guard;
 pub mod import;
 pub mod init;
 pub mod issuer;
@@ -104,7 +103,7 @@ enum Command {
     Man(man::ManArgs),
     /// Run a program, and end it with all its child processes when standard input is closed
     #[command(hide = true)]
-    Guard(guard::GuardArgs),
+    Guard(dev::GuardArgs),
 }
 
 #[derive(Debug)]

@@ -3,14 +3,12 @@
 //! (`SELKIE_…_FILE`).
 
 mod access;
-mod accounts;
 mod base_url;
 mod environment;
 mod layers;
 mod media;
 mod media_types;
 mod otlp;
-mod secret_file;
 mod setting;
 mod store_address;
 mod tls;
@@ -30,10 +28,9 @@ use shared::rate::RateLimit;
 #[cfg(test)]
 pub(crate) use self::access::networks;
 pub use self::access::{AccessConfig, ConsoleConfig};
-pub use self::accounts::{Account, ProjectAccounts};
 pub use self::base_url::BaseUrl;
 pub use self::environment::UnknownVariable;
-pub use self::layers::{Found, Layers, Origin, Sources};
+pub use self::layers::{Account, Found, Layers, Origin, ProjectAccounts, Sources};
 pub use self::media_types::MediaTypes;
 pub use self::otlp::OtlpConfig;
 pub use self::setting::{SETTINGS, Setting, Visibility, find_setting, sample_file};

@@ -6,7 +6,6 @@ mod definers;
 mod hosts;
 mod issuers;
 mod machine;
-mod media;
 mod roles;
 mod secrets;
 
@@ -25,10 +24,9 @@ use crate::tls::Tls;
 
 /// Major and minor versions of MariaDB with which the tests run.
 const TESTED_MARIADB: [(u32, u32); 2] = [(10, 11), (11, 8)];
-/// The oldest version that is not refused.
 const OLDEST_MARIADB: (u32, u32) = (10, 6);
 
-/// Clock difference between MariaDB and this machine from which a warning is given.
+/// From this difference on, a warning is given.
 const CLOCK_APART_WARN_SECONDS: f64 = 2.0;
 const CLOCK_APART_FAIL_SECONDS: f64 = 60.0;
 
@@ -42,11 +40,9 @@ pub enum Verdict {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Name of the check: `database`, `grants`, ….
     pub check: &'static str,
     pub verdict: Verdict,
     pub message: String,
-    /// How to fix the fault; `None` if there is nothing to fix.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -70,11 +66,10 @@ impl Finding {
     }
 }
 
-/// Runs all checks and returns their findings. If MariaDB or the system schema can't be used, a finding says why, and
-/// the checks that need it are left out.
+/// If MariaDB or the system schema can't be used, the checks that need it are left out.
 pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
     let mut findings = vec![machine::data_dir(&config.data_dir), secret_file(&config.data_dir, config)];
-    findings.push(media::store(config).await);
+    findings.push(machine::store(config).await);
     findings.extend(config.tls.as_ref().map(certificate));
     match system.admin.server_facts().await {
         Ok(facts) => {
@@ -148,8 +143,8 @@ fn connections(facts: &ServerFacts, pool_total: usize) -> Finding {
     }
 }
 
-/// Returns the maximum number of connections of an origin to MariaDB: for statements, descriptions of tables, KILL
-/// statements, the administrator account, and the two pools for media.
+/// Connections for statements, descriptions of tables, KILL statements, the administrator account, and the two pools
+/// for media.
 fn connections_needed(pool_total: usize) -> usize {
     let of_media = 2 * MEDIA_CONNECTIONS;
     pool_total

@@ -31,7 +31,6 @@ const ADMIN_USER: &str = "selkie-admin";
 /// Label from which [`InstallationSecret`] derives the administrator's password.
 const ADMIN_LABEL: &str = "account:admin";
 
-/// The reason why the private MariaDB can't be installed or started.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
     #[error("`{0}` isn't installed on this machine")]
@@ -63,7 +62,6 @@ impl EmbeddedError {
         |source| Self::Files { path, source }
     }
 
-    /// Returns how to fix the error; `None` if unknown.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NotInstalled(_) => Some(
@@ -77,14 +75,14 @@ impl EmbeddedError {
     }
 }
 
-/// A running private MariaDB. The server was started by this process, or by a service to which this process attached.
+/// `run` is `None` if a service runs MariaDB.
 #[derive(Debug)]
 pub struct Embedded {
     address: DatabaseAddress,
     run: Option<Run>,
 }
 
-/// Handles of a MariaDB server that this process runs.
+/// Of a MariaDB that this process runs.
 #[derive(Debug)]
 struct Run {
     health: channel::Receiver<Health>,
@@ -94,7 +92,6 @@ struct Run {
 }
 
 impl Embedded {
-    /// Returns whether the data directory contains a private MariaDB, running or not.
     pub fn exists(data_dir: &Path) -> bool {
         Layout::new(data_dir).data().is_dir()
     }
@@ -165,12 +162,12 @@ impl Embedded {
         &self.address
     }
 
-    /// Returns the health of the private MariaDB; `None` if another process runs it.
+    /// `None` if another process runs MariaDB.
     pub fn health(&self) -> Option<channel::Receiver<Health>> {
         self.run.as_ref().map(|run| run.health.clone())
     }
 
-    /// Stops MariaDB and waits until it has ended. Does nothing if another process runs MariaDB.
+    /// Does nothing if another process runs MariaDB.
     pub async fn stop(self) {
         if let Some(run) = self.run {
             run.stop.cancel();

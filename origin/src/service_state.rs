@@ -46,7 +46,6 @@ const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// `http::body`) are not counted. A body takes up to four times its size, because parsing and binding copy it.
 pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
-#[derive(Debug)]
 pub struct ServiceState {
     pub keys: Arc<KeyRegistry>,
     pub pools: Arc<Pools>,

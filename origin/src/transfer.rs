@@ -4,7 +4,6 @@
 mod api;
 mod column_type;
 mod columns;
-mod create;
 mod export;
 mod import;
 mod input;

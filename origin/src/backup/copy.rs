@@ -11,23 +11,20 @@ use super::{BackupError, Part, Watcher, hex};
 use crate::database::media::{MediaTable, ObjectKey};
 use crate::media::store::{Store, StoreError};
 
-/// Maximum number of objects that are copied at the same time.
 const COPIES_MAX_COUNT: usize = 8;
 
-/// Maximum number of keys in one call of [`Store::existing`].
 const LOOKED_UP_COUNT: usize = 1_000;
 
 /// Size in bytes and SHA-256 of each object, by key.
 pub(super) type Objects = BTreeMap<ObjectKey, (u64, String)>;
 
-/// The outcome of [`copy`].
 #[derive(Debug, Default)]
 pub(super) struct Copied {
-    /// Number of objects that were copied, without those that the target store had already.
+    /// Without objects that the target store had already.
     pub(super) new: u64,
-    /// Objects that were not copied, because the source doesn't have them.
+    /// Not copied, because the source doesn't have them.
     pub(super) missing: Vec<ObjectKey>,
-    /// Objects that were not copied, because their size or hash in the source is not the recorded one.
+    /// Not copied, because their size or hash in the source is not the recorded one.
     pub(super) damaged: Vec<ObjectKey>,
 }
 
@@ -37,7 +34,6 @@ enum Outcome {
     Damaged,
 }
 
-/// Returns the recorded size and hash of all objects that rows of the media table refer to.
 pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
     let mut objects = Objects::new();
     let mut after = 0;
@@ -51,8 +47,7 @@ pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
     }
 }
 
-/// Copies the objects that `to` doesn't have. Checks the size and hash of each before publishing it in `to`. Objects
-/// that are missing or damaged in `from` are not copied and not an error: [`Copied`] lists them.
+/// Checks the size and hash of each object before publishing it. Missing or damaged objects are no error.
 pub(super) async fn copy(
     from: &Store,
     to: &Store,
@@ -109,7 +104,6 @@ async fn copy_one(
     Ok(Outcome::Copied)
 }
 
-/// Writes the list of a backup's media objects, compressed, to the backup's store, and returns its key, size and hash.
 pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<Part, BackupError> {
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 0).map_err(BackupError::Compress)?;
     for (key, (size, sha256)) in objects {
@@ -120,7 +114,6 @@ pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<Part,
     Part::store(store, staging.finish().await?).await
 }
 
-/// Reads the list of objects from a backup.
 pub(super) async fn read_list(store: &Store, part: &Part) -> Result<Objects, BackupError> {
     const DAMAGED: BackupError = BackupError::Damaged("the list of media");
     let (mut packed, mut bytes) = (Vec::new(), store.read(part.key()?, None).await?);

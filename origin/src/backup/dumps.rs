@@ -11,8 +11,8 @@ use crate::media::store::Store;
 
 const DAMAGED: BackupError = BackupError::Damaged("a dump");
 
-/// Dumps databases, compressed with zstd. With `routines`, `dump` is a project's own connection. The project's code can
-/// end that connection, so its loss makes only this dump incomplete.
+/// With `routines`, `dump` is a project's own connection. The project's code can end that connection, so its loss makes
+/// only this dump incomplete.
 pub(super) async fn save_dump(
     dump: &mut Dump,
     routines: Option<&mut Dump>,
@@ -41,7 +41,6 @@ pub(super) async fn save_dump(
     Ok((Part::store(store, staging.finish().await?).await?, incomplete))
 }
 
-/// Checks the size and hash of a dump.
 pub(super) async fn check_dump(store: &Store, part: &Part, watcher: &dyn Watcher) -> Result<(), BackupError> {
     watcher.begin("checking a dump".to_owned(), Some(part.size));
     let (mut bytes, mut size, mut hash) = (store.read(part.key()?, None).await?, 0, Sha256::new());
@@ -54,7 +53,6 @@ pub(super) async fn check_dump(store: &Store, part: &Part, watcher: &dyn Watcher
     if part.is(size, &hash.finalize()) { Ok(()) } else { Err(DAMAGED) }
 }
 
-/// Runs the statements of a dump.
 pub(super) async fn load_dump(
     mut loader: Loader,
     store: &Store,

@@ -8,7 +8,7 @@ use crate::database::admin::{DatabaseRow, Fault};
 use crate::database::media::ObjectKey;
 use crate::media::store::{Staged, Store};
 
-/// The version of the format that this program writes, and the only one that it reads.
+/// This program reads no other version.
 const FORMAT: u32 = 2;
 
 /// The first version of the format: a dump in SQL, in which a project could run statements as the admin account.
@@ -22,22 +22,20 @@ pub const LATEST: &str = "manifest.json";
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
     format: u32,
-    /// Version of Selkie that made the backup.
     pub program: String,
-    /// UTC time just before the dump began, in RFC 3339 with milliseconds.
+    /// Just before the dump began, in RFC 3339 with milliseconds.
     pub created_at: String,
     pub mariadb: String,
     /// The installation's id, which is also in the owner mark of its media store.
     pub installation: String,
     pub secret_id: String,
-    /// The installation's secret in hex; `None` unless the backup was made with `--with-secret`.
+    /// In hex; `None` unless the backup was made with `--with-secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     pub projects: Vec<ProjectDump>,
     /// Position of MariaDB's binary log at the moment of the dump, `file:position`; `None` without a binary log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binlog: Option<String>,
-    /// The dump of the schema `selkie`.
     pub system: Part,
     /// The list of the media objects, compressed with zstd. Each line has an object's key, size and
     /// SHA-256.
@@ -46,7 +44,6 @@ pub struct Manifest {
     pub object_bytes: u64,
 }
 
-/// The databases of one project.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectDump {
@@ -70,7 +67,6 @@ pub struct SavedDatabase {
 }
 
 impl ProjectDump {
-    /// Returns the project and its databases in the form of the system schema.
     pub(super) fn rows(&self) -> Option<(ProjectName, Vec<DatabaseRow>)> {
         let project = ProjectName::parse(&self.project).ok()?;
         let row = |database: &SavedDatabase| {
@@ -86,13 +82,11 @@ impl ProjectDump {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Part {
     key: String,
-    /// Size in bytes.
     pub size: u64,
     sha256: String,
 }
 
 impl Part {
-    /// Publishes a staged file in the backup's store under a new key.
     pub(super) async fn store(store: &Store, staged: Staged) -> Result<Self, BackupError> {
         let key = ObjectKey::new();
         let part = Self { key: key.to_string(), size: staged.size(), sha256: hex(&staged.sha256()) };
@@ -109,7 +103,6 @@ impl Part {
     }
 }
 
-/// The fields of a manifest that describe the installation, as opposed to the parts of the backup.
 pub(super) struct Facts {
     pub(super) created_at: String,
     pub(super) mariadb: String,
@@ -138,17 +131,15 @@ impl Manifest {
         }
     }
 
-    /// Returns the names of the projects' databases.
     pub fn databases(&self) -> Vec<String> {
         self.projects.iter().flat_map(|project| &project.databases).map(|database| database.name.clone()).collect()
     }
 
-    /// Returns the size of all dumps in bytes.
     pub fn dump_bytes(&self) -> u64 {
         self.projects.iter().map(|project| project.dump.size).sum::<u64>() + self.system.size
     }
 
-    /// Returns the manifest's own name, such as `manifest-20261122T101500.000Z.json`.
+    /// Such as `manifest-20261122T101500.000Z.json`.
     pub fn name(&self) -> String {
         let time: String = self.created_at.chars().filter(|c| !matches!(c, '-' | ':')).collect();
         format!("manifest-{time}.json")
@@ -162,7 +153,6 @@ impl Manifest {
         Ok(store.put_named(LATEST, text).await?)
     }
 
-    /// Reads the manifest `name` of a backup.
     pub async fn read(store: &Store, name: &str) -> Result<Self, BackupError> {
         let bad = |reason: String| BackupError::BadManifest { name: name.to_owned(), reason };
         let text = store.named(name).await?.ok_or_else(|| BackupError::NoManifest(name.to_owned()))?;

@@ -32,7 +32,7 @@ pub enum MediaOwner {
 }
 
 pub struct Restored {
-    /// Number of media objects that were copied, without those that the media store had already.
+    /// Without objects that the media store had already.
     pub copied: u64,
     /// Number of files whose rows were removed because their bytes are missing or damaged in the backup.
     pub removed: u64,
@@ -42,8 +42,7 @@ pub struct Restored {
     pub loaded: Loaded,
 }
 
-/// Describes what a restore would replace: databases of the backup that exist already, and the content of the
-/// installation. If the list is not empty, the restore needs [`Scope::Replace`].
+/// If the list is not empty, the restore needs [`Scope::Replace`].
 pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<String>, BackupError> {
     let mut there = Vec::new();
     for name in &manifest.databases() {
@@ -64,8 +63,8 @@ pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<Stri
     Ok(there)
 }
 
-/// Restores a backup. Checks the dumps and copies the media before it drops any database, and loads the schema `selkie`
-/// last, so that there is no installation if the restore stops before all dumps are loaded.
+/// Checks the dumps and copies the media before it drops any database, and loads the schema `selkie` last, so that
+/// there is no installation if the restore stops before all dumps are loaded.
 pub async fn load(
     parts: &Parts<'_>,
     from: &Store,

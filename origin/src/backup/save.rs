@@ -16,10 +16,9 @@ use crate::media::store::{Effect, Store};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Presence;
 
-/// The result of a backup.
 pub struct Saved {
     pub manifest: Manifest,
-    /// Number of media objects that were copied, without those that the backup's store had already.
+    /// Without objects that the backup's store had already.
     pub copied: u64,
     /// Objects that are not in the backup, because the media store doesn't have them.
     pub missing: Vec<ObjectKey>,
@@ -28,15 +27,15 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// Returns the objects of databases that the backup lacks, or that can't be used.
+    /// Objects of databases that the backup lacks, or that can't be used.
     pub fn incomplete(&self) -> Vec<Fault> {
         let of = |project: &ProjectDump| [project.missing.clone(), project.broken.clone()].concat();
         self.manifest.projects.iter().flat_map(of).collect()
     }
 }
 
-/// Makes a backup. Objects of projects that MariaDB can't read are left out, and named in the manifest. `own` is the installation's secret, whose id the manifest records. `secret` is its text if the
-/// backup should contain it.
+/// Leaves out objects of projects that MariaDB can't read, and names them in the manifest. `own` is the installation's
+/// secret, whose id the manifest records. `secret` is its text if the backup should contain it.
 ///
 /// The media are copied before and after the dump, so that the backup has every object that the dump refers to, unless
 /// the object is missing or damaged in the media store, or its file was both added and deleted between the two copies.

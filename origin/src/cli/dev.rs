@@ -1,5 +1,6 @@
 //! `selkie dev`: runs the private MariaDB, the origin and the edge on this machine.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -53,5 +54,27 @@ impl DevArgs {
         };
         plan.check()?;
         Ok(Some(plan))
+    }
+}
+
+/// `selkie guard` (hidden): the process that `selkie dev` starts, to run Miniflare and to end it with all its child
+/// processes.
+#[derive(Debug, Args)]
+pub struct GuardArgs {
+    /// The program and its arguments
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl GuardArgs {
+    pub(super) async fn run(self) -> Result<(), CliError> {
+        let Some((program, arguments)) = self.command.split_first() else {
+            return Ok(());
+        };
+        let ended = dev::guard(program.as_ref(), arguments).await;
+        match ended.map_err(CliError::Guard)? {
+            Some(status) if !status.success() => Err(CliError::GuardedFailed(status)),
+            _ => Ok(()),
+        }
     }
 }

@@ -3,14 +3,15 @@
 //! OpenTelemetry, default.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
-use super::accounts::AccountsFile;
 use super::environment::{self, UnknownVariable};
-use super::secret_file;
 use super::setting::{SETTINGS, Setting, find_setting};
 
 /// This file is read from the working directory if it exists and no other file is given.
@@ -92,7 +93,7 @@ fn pick(
     let layers = [
         (flag, Origin::Flag),
         (sources.variable(&setting.variable()).map(str::to_owned), Origin::Environment),
-        (secret_file::read(setting, sources)?, Origin::SecretFile),
+        (read_secret(setting, sources)?, Origin::SecretFile),
         (in_file.remove(setting.name), Origin::File),
         (standard, Origin::Environment),
         (setting.default.map(str::to_owned), Origin::Default),
@@ -147,5 +148,75 @@ fn scalar_text(value: toml::Value) -> Option<String> {
             words.map(|words| words.join(","))
         }
         _ => None,
+    }
+}
+
+/// A longer file is probably the wrong file.
+const SECRET_FILE_MAX_BYTES: u64 = 64 * 1024;
+
+/// Reads the value of a secret setting from a file named by a variable such as `SELKIE_SECRET_FILE`, for the credentials
+/// of systemd and the secrets of Docker and Kubernetes.
+fn read_secret(setting: &'static Setting, sources: &Sources) -> Result<Option<String>, ConfigError> {
+    let Some(file_variable) = setting.file_variable() else {
+        return Ok(None);
+    };
+    let Some(path) = sources.variable(&file_variable) else {
+        return Ok(None);
+    };
+    let variable = setting.variable();
+    if sources.variable(&variable).is_some() {
+        return Err(ConfigError::SetTwice { variable, file_variable });
+    }
+    let path = sources.directory.join(path);
+    match read_file(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(source) => Err(ConfigError::UnreadableSecret { file_variable, path, source }),
+    }
+}
+
+fn read_file(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(SECRET_FILE_MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > SECRET_FILE_MAX_BYTES {
+        return Err(io::Error::other(format!("it has more than {SECRET_FILE_MAX_BYTES} bytes")));
+    }
+    // Editors and `echo` add a line break at the end of a file.
+    let length = text.trim_end_matches(['\r', '\n']).len();
+    if length == 0 {
+        return Err(io::Error::other("it is empty"));
+    }
+    text.truncate(length);
+    Ok(text)
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    pub user: String,
+    pub password: SecretString,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectAccounts {
+    /// Runs requests with a full key or a role that may write to a table.
+    pub rw: Account,
+    pub ro: Account,
+}
+
+/// Accounts that the operator has created for projects, for an admin account that may not create users: tables such as
+/// `[accounts.default]`, each with `rw` and `ro`.
+#[derive(Debug, Clone, Default)]
+pub struct AccountsFile(pub BTreeMap<String, ProjectAccounts>);
+
+impl AccountsFile {
+    pub(super) fn take(table: &mut toml::Table, path: Option<&Path>) -> Result<Self, ConfigError> {
+        let Some(value) = table.remove("accounts") else {
+            return Ok(Self::default());
+        };
+        value.try_into().map(Self).map_err(|error: toml::de::Error| ConfigError::BadAccounts {
+            path: path.unwrap_or(Path::new(DEFAULT_FILE)).to_owned(),
+            reason: error.message().to_owned(),
+        })
     }
 }

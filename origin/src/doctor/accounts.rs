@@ -15,7 +15,6 @@ use crate::system::projects::{excess, lack, spellings};
 
 const CHECK: &str = "grants";
 
-/// Checks the MariaDB accounts of all projects.
 pub(super) async fn check(system: &System) -> Vec<Finding> {
     match examine(system).await {
         Ok(findings) => findings,
@@ -55,10 +54,8 @@ async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
     Ok(findings)
 }
 
-/// Returns the host of the anonymous account that caused MariaDB to refuse a log-in; `None` if the log-in succeeded, or
-/// no host in `nameless`, the hosts of anonymous accounts, is the one that the refusal names. MariaDB prefers accounts
-/// with the most specific host, so an anonymous account for a given host takes precedence over a named account for any
-/// host.
+/// The host of the anonymous account that caused MariaDB to refuse a log-in. MariaDB prefers accounts with the most
+/// specific host, so an anonymous account for a given host takes precedence over a named account for any host.
 fn shadowing<'a>(check: &LoginCheck, nameless: &'a [String]) -> Option<&'a str> {
     let LoginCheck::Refused(message) = check else {
         return None;
@@ -113,8 +110,7 @@ fn judge(
     Finding::wrong(CHECK, format!("{name}: {}", faults.join("; ")), mend(system, project))
 }
 
-/// Describes the rights that a ready-made account lacks on its project's recorded databases. A grant may name a
-/// database with its wildcards escaped or not; rights on the pattern `<project>_…` are not required.
+/// A grant may name a database with its wildcards escaped or not; rights on the pattern `<project>_…` are not required.
 fn missing(state: &AccountState, wanted: &DatabaseRights, databases: &[DatabaseRow]) -> Vec<String> {
     let spelled = |row: &DatabaseRow| {
         let plain = row.name.as_str();
@@ -134,7 +130,7 @@ fn mend(system: &System, project: &ProjectName) -> String {
     }
 }
 
-/// Finds MariaDB accounts that have names like Selkie's accounts but are used by no project.
+/// Accounts that have names like Selkie's but are used by no project.
 async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>) -> Result<Vec<Finding>, AdminError> {
     let known: BTreeSet<String> = projects
         .flat_map(|project| [Access::Full, Access::Read].map(|access| system.projects.account(project, access).user))
@@ -153,8 +149,7 @@ async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>
         .collect())
 }
 
-/// Finds anonymous accounts, and rights that every account has, such as those on the schema `test` of a newly installed
-/// MariaDB.
+/// Rights that every account has are those on the schema `test` of a newly installed MariaDB, for example.
 pub(super) async fn unexpected_grants(system: &System) -> Vec<Finding> {
     match system.admin.strange_grants().await {
         Err(error) => vec![Finding::fault(CHECK, &error)],

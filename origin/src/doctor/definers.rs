@@ -11,7 +11,6 @@ use crate::system::projects::{Presence, ProjectError};
 
 const CHECK: &str = "definers";
 
-/// Maximum number of objects that a finding names.
 const NAMED_MAX_COUNT: usize = 10;
 
 pub(super) async fn check(system: &System) -> Vec<Finding> {

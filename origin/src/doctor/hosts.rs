@@ -8,8 +8,7 @@ use crate::system::System;
 
 const CHECK: &str = "hosts";
 
-/// Returns a finding for each host of `replica_url`, and for each host of `database_url` unless it is a single server
-/// that is not a cluster node.
+/// Leaves out `database_url` if it names a single server that is not a cluster node.
 pub(super) async fn check(system: &System, config: &Config) -> Vec<Finding> {
     let facts = system.hosts.facts().await;
     let is_cluster = facts.iter().any(|(_, facts)| facts.as_ref().is_ok_and(|facts| facts.is_galera));

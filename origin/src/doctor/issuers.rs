@@ -7,8 +7,6 @@ use crate::system::issuers::try_url;
 
 const CHECK: &str = "issuers";
 
-/// Fetches the JWK sets of all issuers that publish them under a URL, each URL once. Warns of URLs that can't be
-/// fetched or have no usable key.
 pub(super) async fn check(system: &System) -> Vec<Finding> {
     match examine(system).await {
         Ok(findings) if findings.is_empty() => vec![Finding::ok(CHECK, "the keys of all issuers can be fetched")],

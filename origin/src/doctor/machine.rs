@@ -1,4 +1,4 @@
-//! Checks of this machine: data directory, secret file, clock.
+//! Checks of what is outside of MariaDB: data directory, secret file, media store, clock.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -6,13 +6,14 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::Finding;
+use crate::config::{Config, StoreAddress};
+use crate::media::store::{Store, StoreError};
 
-/// Returns the machine's time in seconds since 1970, with fractions; 0 if the clock is before 1970.
+/// Seconds since 1970; 0 if the clock is before 1970.
 pub(super) fn clock() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |age| age.as_secs_f64())
 }
 
-/// Checks that the data directory exists and is writable.
 pub(super) fn data_dir(path: &Path) -> Finding {
     let check = "data";
     match write_probe(path) {
@@ -33,7 +34,6 @@ fn write_probe(path: &Path) -> io::Result<()> {
     written
 }
 
-/// Checks that the secret file exists, and that neither its group nor others have any permission on it.
 pub(super) fn secret_file(path: &Path) -> Finding {
     let check = "secret";
     match std::fs::metadata(path) {
@@ -50,5 +50,39 @@ pub(super) fn secret_file(path: &Path) -> Finding {
             format!("the installation secret {} can't be read: {error}", path.display()),
             "restore it from a backup: without it no key and no account is valid",
         ),
+    }
+}
+
+/// Stores nothing in the media store.
+pub(super) async fn store(config: &Config) -> Finding {
+    let check = "store";
+    let place = match &config.media_store {
+        StoreAddress::Directory(path) => format!("the media store {}", path.display()),
+        StoreAddress::Bucket(address) => format!("the media store, bucket {},", address.bucket),
+    };
+    let opened = Store::open(&config.media_store, &config.media_dir());
+    let checked = match opened {
+        Ok(store) => store.check().await,
+        Err(error) => Err(error),
+    };
+    match checked {
+        Ok(()) => Finding::ok(check, format!("{place} answers and takes files")),
+        Err(error) => {
+            let hint = store_hint(&error, &config.media_store);
+            Finding::wrong(check, format!("{place} fails: {}", error.in_full()), hint)
+        }
+    }
+}
+
+fn store_hint(error: &StoreError, address: &StoreAddress) -> &'static str {
+    match (error, address) {
+        (StoreError::Full(_), _) => "make room, or raise the quota",
+        (_, StoreAddress::Directory(_)) => {
+            "make it, give it to the user that selkie runs as, or set another by SELKIE_MEDIA_STORE"
+        }
+        (_, StoreAddress::Bucket(_)) => {
+            "look at media_store, media_s3_endpoint, media_s3_region and the access key, and whether the data directory \
+             can be written"
+        }
     }
 }

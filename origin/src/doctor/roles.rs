@@ -19,26 +19,23 @@ use crate::system::roles::{RoleError, check_table, schema};
 
 const CHECK: &str = "roles";
 
-/// The number of names that a message lists; further names are only counted.
 const NAMES_MAX_COUNT: usize = 5;
 
-/// A table or view that a project's read account can see, with its columns.
 struct SeenTable {
     database: DatabaseName,
     name: TableName,
     columns: Vec<FieldName>,
 }
 
-/// The roles of a project, and its keys that are neither revoked nor expired.
+/// Only keys that are neither revoked nor expired.
 struct Readers<'a> {
     project: &'a ProjectName,
     roles: Vec<(&'a RoleName, Role)>,
     keys: Vec<&'a KeyRow>,
 }
 
-/// Warns about roles that no longer fit the schema or reach more tables than meant, keys whose role is gone, and roles
-/// or read keys that see columns with names like secrets. Of a project whose read account can't log in, checks only
-/// that its roles can be read and that the roles of its keys exist.
+/// Of a project whose read account can't log in, checks only that its roles can be read and that the roles of its keys
+/// exist.
 pub(super) async fn check(system: &System, config: &Config) -> Vec<Finding> {
     match examine(system, config).await {
         Ok(findings) if findings.is_empty() => vec![Finding::ok(
@@ -96,7 +93,7 @@ async fn examine(system: &System, config: &Config) -> Result<Vec<Finding>, Admin
     Ok(findings)
 }
 
-/// Groups columns by table. The columns of a table must be adjacent.
+/// The columns of a table must be adjacent.
 fn grouped(columns: Vec<(DatabaseName, TableName, FieldName)>) -> Vec<SeenTable> {
     let mut tables: Vec<SeenTable> = Vec::new();
     for (database, name, column) in columns {
@@ -117,7 +114,6 @@ fn unreadable(row: &RoleRow, fault: &str) -> Finding {
 }
 
 impl Readers<'_> {
-    /// Finds the keys whose role does not exist.
     fn without_role(&self, roles: &[ListedRole]) -> Vec<Finding> {
         let exists = |name: &RoleName| roles.iter().any(|role| role.project == *self.project && role.name == *name);
         let mut missing: BTreeMap<&RoleName, Vec<String>> = BTreeMap::new();
@@ -139,7 +135,7 @@ impl Readers<'_> {
         found.collect()
     }
 
-    /// Finds entries of roles with missing tables or fields, or with values that no longer fit their fields.
+    /// Missing tables or fields, and values that no longer fit their fields.
     async fn misfits(&self, tables: &Arc<SchemaCache>) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (name, role) in &self.roles {
@@ -162,8 +158,7 @@ impl Readers<'_> {
         findings
     }
 
-    /// Finds the columns of a table that have names like secrets and that roles or read keys can see. Columns that the
-    /// same roles and keys can see make one finding.
+    /// Columns that the same roles and keys can see make one finding.
     fn secrets(&self, table: &SeenTable) -> Vec<Finding> {
         let mut by_readers: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for column in table.columns.iter().filter(|column| is_secret(column.as_str())) {
@@ -186,8 +181,7 @@ impl Readers<'_> {
         found.collect()
     }
 
-    /// Describes the roles and read keys that can see a column; `None` if there are none. Full keys are left out: they
-    /// see every column.
+    /// Leaves out full keys, which see every column.
     fn of(&self, table: &SeenTable, column: &FieldName) -> Option<String> {
         let sees = |role: &Role| {
             let rule = role.rule(&table.database, &table.name);
@@ -208,8 +202,8 @@ impl Readers<'_> {
         (!readers.is_empty()).then(|| readers.join(" and "))
     }
 
-    /// Finds roles with a row rule for some table that reach all records of other tables through a pattern, which may
-    /// be an oversight.
+    /// A role with a row rule for some table reaches all records of other tables through a pattern: perhaps an
+    /// oversight.
     fn open_tables(&self, tables: &[SeenTable]) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (name, role) in &self.roles {
@@ -249,14 +243,12 @@ fn has_rows(rule: &TableRule) -> bool {
         || rule.delete.as_ref().is_some_and(|delete| delete.rows.is_some())
 }
 
-/// Returns whether the rule allows reading, updating or deleting every record.
 fn reaches_all(rule: &TableRule) -> bool {
     rule.read.as_ref().is_some_and(|read| read.rows.is_none())
         || rule.update.as_ref().is_some_and(|update| update.rows.is_none())
         || rule.delete.as_ref().is_some_and(|delete| delete.rows.is_none())
 }
 
-/// Returns the noun, in the plural unless there is one name, followed by the names.
 fn counted(noun: &str, names: &[String]) -> String {
     let ending = if names.len() == 1 { "" } else { "s" };
     format!("{noun}{ending} {}", list(names))

@@ -35,7 +35,6 @@ const SECRETS: &[&str] = &[
     "passport",
 ];
 
-/// Returns whether a column's name looks like a secret.
 pub(super) fn is_secret(column: &str) -> bool {
     let words = words(column);
     SECRETS.iter().any(|secret| {
@@ -51,7 +50,7 @@ pub(super) fn is_secret(column: &str) -> bool {
     })
 }
 
-/// Splits a name such as `user_apiKey2` into lower-case words: `user`, `api`, `key`.
+/// `user_apiKey2` becomes `user`, `api`, `key`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;

@@ -46,19 +46,18 @@ impl Layout {
         self.root.join("data")
     }
 
-    /// Returns the path at which a new data directory is created. Once complete, the directory is renamed to
-    /// [`Self::data`].
+    /// Renamed to [`Self::data`] once complete.
     pub(super) fn staged_data(&self) -> PathBuf {
         self.root.join("data.new")
     }
 
-    /// Returns the temporary directory of this MariaDB alone: a starting server removes all temporary tables in its
-    /// directory, even if another running server uses them.
+    /// Of this MariaDB alone: a starting server removes all temporary tables in its directory, even if another running
+    /// server uses them.
     pub(super) fn temporary(&self) -> PathBuf {
         self.root.join("tmp")
     }
 
-    /// Returns the only directory whose files SQL may read or write, such as by LOAD_FILE. It stays empty.
+    /// The only directory whose files SQL may read or write, such as by LOAD_FILE. It stays empty.
     pub(super) fn files(&self) -> PathBuf {
         self.root.join("files")
     }
@@ -79,20 +78,20 @@ impl Layout {
         self.root.join("mariadbd.log.1")
     }
 
-    /// Returns the path of the SQL that MariaDB runs at each start. The file is removed once MariaDB has started.
+    /// Removed once MariaDB has started.
     pub(super) fn init_file(&self) -> PathBuf {
         self.root.join("admin.sql")
     }
 
-    /// Returns the argument of `mariadbd` by which a process can be recognised as running in this data directory.
+    /// By this argument, a process is recognised as running in this data directory.
     pub(super) fn data_argument(&self) -> OsString {
         let mut argument = OsString::from("--datadir=");
         argument.push(self.data());
         argument
     }
 
-    /// Returns the socket's path: beside the data or, if that path is too long, in a directory of `$XDG_RUNTIME_DIR` or
-    /// the system's directory for temporary files, named by a hash of the data directory's path.
+    /// Beside the data or, if that path is too long, in a directory of `$XDG_RUNTIME_DIR` or the system's directory for
+    /// temporary files, named by a hash of the data directory's path.
     pub(super) fn socket(&self) -> PathBuf {
         let near = self.root.join("mariadb.sock");
         if near.as_os_str().len() <= SOCKET_PATH_MAX_BYTES {

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-/// The purpose for which a process needs the private MariaDB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -19,7 +18,7 @@ pub enum Role {
     Command,
 }
 
-/// Content of the lock file: the process that has the lock.
+/// Content of the lock file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Holder {
     pub(super) pid: u32,
@@ -27,7 +26,6 @@ pub(super) struct Holder {
     pub(super) socket: PathBuf,
 }
 
-/// The lock of a data directory, released on drop.
 #[derive(Debug)]
 pub(super) struct OwnerLock {
     _file: File,
@@ -41,8 +39,7 @@ pub(super) enum Claim {
     Held(Option<Holder>),
 }
 
-/// Tries to lock the file at `path` without waiting. If the lock is free, writes this process's id, `role` and `socket`
-/// to the file.
+/// Does not wait.
 pub(super) fn claim(path: &Path, role: Role, socket: &Path) -> io::Result<Claim> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

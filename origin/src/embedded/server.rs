@@ -22,30 +22,28 @@ use crate::process::{self, LastSignal};
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(120);
 
-/// Maximum time for MariaDB to start. After a crash, it replays its log first.
+/// After a crash, MariaDB replays its log first.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// Maximum time for MariaDB to stop, before it is killed. It writes pages to disk first.
+/// MariaDB writes pages to disk first. Then it is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-/// Maximum time for a MariaDB to stop that a killed Selkie process has left running, before it is killed too.
+/// For a MariaDB that a killed Selkie process has left running.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 
 const GREETING_LIMIT: Duration = Duration::from_secs(1);
 
-/// Interval of checks whether MariaDB answers or has ended.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Size in bytes from which MariaDB's log is renamed at the next start. One older log is kept.
+/// The log is renamed at the next start. One older log is kept.
 const LOG_MAX_BYTES: u64 = 10 * 1024 * 1024;
 
-/// Number of last bytes of MariaDB's log, or of its installer's output, that are searched for an error.
+/// The last bytes of a log are searched for an error.
 const LOG_TAIL_BYTES: usize = 8 * 1024;
 
-/// SQL that MariaDB runs at its start: creates the administrator, sets its password, and deletes anonymous accounts.
+/// Creates the administrator, sets its password, and deletes anonymous accounts.
 const ADMIN_STATEMENTS: &str = include_str!("admin.sql");
 
-/// Paths and settings of a private MariaDB, which can be started repeatedly.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) layout: Layout,
@@ -54,8 +52,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Creates MariaDB's data directory if it doesn't exist, first under a temporary name, so that an interrupted
-    /// installation leaves no incomplete data directory. Fails if this takes longer than [`INSTALL_LIMIT`].
+    /// Under a temporary name first, so that an interrupted installation leaves no incomplete data directory.
     pub(super) async fn install(&self) -> Result<(), EmbeddedError> {
         if self.layout.data().is_dir() {
             return Ok(());
@@ -87,7 +84,6 @@ impl Server {
         std::fs::rename(&staged, &data).map_err(EmbeddedError::files(&data))
     }
 
-    /// Starts MariaDB and waits until it answers. Kills MariaDB and fails if it doesn't answer within [`START_LIMIT`].
     /// First stops a MariaDB that a killed Selkie process has left running.
     pub(super) async fn start(&self) -> Result<Child, EmbeddedError> {
         self.end_leftover().await;
@@ -128,8 +124,7 @@ impl Server {
         create_private(&path, &ADMIN_STATEMENTS.replace("{password}", password))
     }
 
-    /// Returns the command that runs MariaDB with all its options. MariaDB's configuration files on this machine are
-    /// ignored.
+    /// MariaDB's configuration files on this machine are ignored.
     fn command(&self) -> Result<Command, EmbeddedError> {
         let layout = &self.layout;
         let log = OpenOptions::new()
@@ -176,7 +171,6 @@ impl Server {
         Ok(())
     }
 
-    /// Stops a MariaDB that a killed Selkie process has left running in the data directory.
     async fn end_leftover(&self) {
         let argument = self.layout.data_argument();
         let left = std::fs::read_to_string(self.layout.pid())
@@ -233,7 +227,7 @@ const SETTINGS: [&str; 21] = [
     "--skip-slave-start",
 ];
 
-/// Returns whether a server listens at `socket` and sends MariaDB's greeting.
+/// A server listens at `socket` and sends MariaDB's greeting.
 pub(super) async fn answers(socket: &Path) -> bool {
     let greeting = async {
         let mut stream = UnixStream::connect(socket).await?;
@@ -256,7 +250,7 @@ fn find(names: &[&'static str]) -> Result<PathBuf, EmbeddedError> {
     process::find_program(names).ok_or(EmbeddedError::NotInstalled(missing))
 }
 
-/// Returns the argument that MariaDB requires to run as root; `None` for other users.
+/// MariaDB requires this argument to run as root.
 fn as_root() -> Option<&'static str> {
     geteuid().is_root().then_some("--user=root")
 }
@@ -275,8 +269,7 @@ fn check_owner(directory: &Path) -> io::Result<()> {
     if owner == geteuid().as_raw() { Ok(()) } else { Err(io::Error::other("it belongs to another user")) }
 }
 
-/// Returns the last error in the log of MariaDB or in the output of its installer, except "Aborting", which MariaDB
-/// writes after the actual error; if there is none, a text that says so.
+/// Except "Aborting", which MariaDB writes after the actual error.
 fn reason(log: &[u8]) -> String {
     let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
     let text = String::from_utf8_lossy(tail);

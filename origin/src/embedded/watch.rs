@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::server::{self, Server};
 
-/// The wait before the first restart of MariaDB. It doubles with each further restart, up to [`BACKOFF_MAX`].
+/// Doubles with each further restart, up to [`BACKOFF_MAX`].
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
@@ -21,11 +21,10 @@ const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Health {
     Up,
-    /// MariaDB's process has ended and is being restarted.
     Down,
 }
 
-/// Restarts MariaDB whenever its process `child` ends, and reports its health. Stops MariaDB when `stop` is cancelled.
+/// Restarts MariaDB whenever `child` ends. Stops it when `stop` is cancelled.
 pub(super) async fn watch(
     server: Arc<Server>,
     mut child: Child,

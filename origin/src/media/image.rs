@@ -4,12 +4,10 @@
 mod avif;
 mod codecs;
 mod colour;
-mod exif;
 mod fault;
 mod gif;
 mod ico;
 mod jpeg;
-mod memory_guard;
 mod png;
 pub mod pool;
 mod raster;

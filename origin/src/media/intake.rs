@@ -44,7 +44,7 @@ impl From<UploadItem> for Claim {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Intake {
     pool: Arc<MediaPool>,
     types: MediaTypes,

@@ -34,7 +34,7 @@ pub(crate) const FILE_CHANGES_PER_PROJECT_MAX_COUNT: u64 = 128;
 
 const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Library {
     store: Store,
     table: MediaTable,

@@ -7,7 +7,6 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 use shared::media::FilePath;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -48,12 +47,6 @@ impl Entry {
 impl Default for Lookups {
     fn default() -> Self {
         Self { entries: Cache::new(PATHS_MAX_COUNT), generations: RwLock::default() }
-    }
-}
-
-impl fmt::Debug for Lookups {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lookups").field("entries", &self.entries.len()).finish_non_exhaustive()
     }
 }
 

@@ -3,7 +3,6 @@
 //! resumed after a crash at any moment.
 
 mod locked_upload;
-mod running;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::locked_upload::LockedUpload;
-use self::running::Running;
+use self::locked_upload::Running;
 use super::image::ImageFault;
 use super::store::{Held, Store, StoreError};
 use crate::clock::now;
@@ -57,7 +56,6 @@ pub struct ResumableUploads {
 /// What a request does if another request has locked the upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLocked {
-    /// The request fails with `upload_locked`.
     Fail,
     /// The request cancels the request that has the lock, if that runs in this process, and waits up to 5 seconds for
     /// the lock: the client has reconnected, so its old connection is dead.
@@ -69,7 +67,6 @@ impl ResumableUploads {
         Self { store, table, terms: Arc::new(terms), running: Running::default() }
     }
 
-    /// Returns the number of requests of this process that have locked an upload.
     pub fn running(&self) -> usize {
         self.running.count()
     }
@@ -78,7 +75,7 @@ impl ResumableUploads {
         self.terms.max_bytes
     }
 
-    /// Creates an upload: its row and an empty file. Checks the declared size, type and name before any bytes are sent.
+    /// Checks the declared size, type and name before any bytes are sent.
     pub async fn begin(
         &self,
         project: &ProjectName,
@@ -168,7 +165,7 @@ impl ResumableUploads {
         }
     }
 
-    /// Removes expired uploads immediately and then every 10 minutes, until `stop` is cancelled.
+    /// Sweeps at once, then every 10 minutes.
     pub async fn sweep_always(self, stop: CancellationToken) {
         let mut tick = tokio::time::interval(SWEEP_INTERVAL);
         loop {
@@ -210,7 +207,6 @@ impl ResumableUploads {
         found.map_err(TableError::into_problem)?.filter(|row| row.expires_at > now()).ok_or_else(|| id.unknown())
     }
 
-    /// Locks the file of the upload `id`; `None` if this origin's disk has no such file.
     async fn lock_file(&self, id: TusId, on_locked: OnLocked) -> Result<Option<Held>, Problem> {
         let deadline = tokio::time::Instant::now() + TAKE_OVER_TIMEOUT;
         loop {
@@ -234,8 +230,6 @@ impl ResumableUploads {
         }
     }
 
-    /// Returns the maximum total of the declared sizes of a project's unfinished uploads by full keys, and by callers with
-    /// roles, in bytes.
     fn open_max_bytes(&self) -> u64 {
         self.terms.max_bytes.saturating_mul(TUS_OPEN_MAX_LARGEST)
     }
@@ -261,9 +255,8 @@ impl ResumableUploads {
         }
     }
 
-    /// Checks the top-level type (such as `image`) of the media type that the upload declares. Fails with
-    /// `invalid_media` if the configuration allows no type with this top-level type. Checks only image, text, font and
-    /// model types, and no file extensions; the content of any file is checked once the upload is complete.
+    /// Checks only image, text, font and model types, and no file extensions; the content of any file is checked once
+    /// the upload is complete.
     fn check_type(&self, file: &TusFile) -> Result<(), Problem> {
         let Some(Label::Mime(mime)) = &file.label else {
             return Ok(());

@@ -5,12 +5,10 @@ mod bucket;
 mod directory;
 mod error;
 mod file;
-mod kept;
 mod owner;
 mod process_folder;
 mod refusal;
 mod staging;
-mod watch;
 
 use std::io;
 use std::ops::Range;
@@ -28,13 +26,12 @@ use self::bucket::{Bucket, Timeouts};
 use self::directory::Directory;
 pub use self::error::{Cause, StoreError};
 use self::file::StagedFile;
-pub use self::kept::Held;
 use self::staging::StagingFolder;
-pub use self::staging::{HEAD_BYTES, PIECE_BYTES, Staged, Staging};
-pub use self::watch::Watch;
+pub use self::staging::{HEAD_BYTES, Held, PIECE_BYTES, Staged, Staging};
 use crate::config::StoreAddress;
 use crate::database::media::ObjectKey;
 use crate::files::remove_file;
+use crate::recent::Recent;
 
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -246,6 +243,31 @@ fn sweep(folder: &Path, older_than: Duration) -> io::Result<usize> {
         }
     }
     Ok(swept)
+}
+
+/// The health check of the media store.
+#[derive(Debug)]
+pub struct Watch {
+    store: Store,
+    last: Recent<bool>,
+}
+
+impl Watch {
+    pub fn new(store: Store) -> Self {
+        Self { store, last: Recent::default() }
+    }
+
+    /// Concurrent callers share one check, whose result is valid for a second.
+    pub async fn answers(&self) -> bool {
+        let check = async {
+            let checked = self.store.check().await;
+            if let Err(error) = &checked {
+                tracing::warn!(cause = error.in_full(), "the media store does not answer");
+            }
+            checked.is_ok()
+        };
+        self.last.get(check).await
+    }
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use self::batch::{Batch, Layout};
 use self::survey::Survey;
 use super::api::{Insert, NoAnswer, Refusal};
 use super::column_type::Extent;
-use super::columns::map_columns;
+use super::columns::{create_statement, map_columns};
 use super::journal::{Done, Journal, Split, Terms};
 use super::refusals::{Reason, Reject, RejectsFile};
-use super::{Api, Doubt, Form, Input, MappedColumn, TableRef, TransferError, create};
+use super::{Api, Doubt, Form, Input, MappedColumn, TableRef, TransferError};
 use crate::crash_points::{self, Point};
 
 const BATCHES_AHEAD: usize = 2;
@@ -134,7 +134,7 @@ impl Job {
                 (None, columns, doubts)
             }
             None => {
-                let (statement, types) = create::statement(&name.table, &survey.columns, extent)?;
+                let (statement, types) = create_statement(&name.table, &survey.columns, extent)?;
                 let columns = survey.columns.iter().zip(types).map(|(column, of_type)| MappedColumn {
                     column: column.name.clone(),
                     field: Some((column.name.clone(), of_type)),

@@ -1,14 +1,13 @@
 //! Decodes WebP, BMP and bitmaps in icons with the crate `image`, which needs memory for the whole image.
 
-use super::memory_guard::MemoryGuard;
-use super::raster::{Layout, Raster};
+use super::raster::{Layout, Raster, orientation};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Limits, Size, Target, colour, exif};
+use super::{Decode, Header, ImageFault, Limits, Size, Target, colour};
 use ::image::codecs::{bmp::BmpDecoder, webp::WebPDecoder};
 use ::image::metadata::Orientation;
 use ::image::{ColorType, ImageDecoder};
-use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<Header, ImageFault> {
     let mut head = [0; 21];
@@ -52,7 +51,7 @@ pub(super) fn header<D: ImageDecoder + 'static>(decoder: D, working_bytes: u64) 
 
 fn decode<D: ImageDecoder>(mut decoder: D, target: Target) -> Result<Raster, ImageFault> {
     let icc = decoder.icc_profile()?.filter(|profile| profile.len() <= colour::ICC_MAX_BYTES);
-    let orientation = decoder.exif_metadata()?.map_or(Orientation::NoTransforms, |exif| exif::orientation(&exif));
+    let orientation = decoder.exif_metadata()?.map_or(Orientation::NoTransforms, |exif| orientation(&exif));
     let layout = match decoder.color_type() {
         ColorType::L8 => Layout::Grey,
         ColorType::Rgb8 => Layout::Rgb,
@@ -65,4 +64,40 @@ fn decode<D: ImageDecoder>(mut decoder: D, target: Target) -> Result<Raster, Ima
     let line = target.from.width as usize * layout.bytes();
     pixels.chunks_exact(line).try_for_each(|row| shrinker.push(row))?;
     shrinker.finish(icc, orientation)
+}
+
+/// A reader that fails once decoding takes too much memory: a lossless WebP of 4 MB may have 65,536 groups of Huffman
+/// tables of 20 KB each. Measures the whole process, since allocations can't be counted by thread.
+struct MemoryGuard<R> {
+    inner: R,
+    resident_max_bytes: Option<u64>,
+}
+
+impl<R> MemoryGuard<R> {
+    fn new(inner: R, growth_bytes: u64) -> Self {
+        Self { inner, resident_max_bytes: resident_bytes().map(|bytes| bytes + growth_bytes) }
+    }
+}
+
+impl<R: Read> Read for MemoryGuard<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let (Some(max), Some(now)) = (self.resident_max_bytes, resident_bytes())
+            && now > max
+        {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.inner.read(buffer)
+    }
+}
+
+impl<R: Seek> Seek for MemoryGuard<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
+fn resident_bytes() -> Option<u64> {
+    let sizes = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = sizes.split(' ').nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
 }

@@ -1,8 +1,8 @@
 //! Decodes PNG row by row, with memory for a few rows only; an interlaced image is decoded as a whole.
 
-use super::raster::Layout;
+use super::raster::{EXIF_MAX_BYTES, Layout, orientation};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Size, Target, exif};
+use super::{Decode, Header, ImageFault, Size, Target};
 use ::image::metadata::Orientation;
 use ::png::{ColorType, Decoder, Limits, Reader, Transformations};
 use std::fs::File;
@@ -75,7 +75,7 @@ fn decode(mut reader: Reader<BufReader<File>>, target: Target) -> Result<super::
     let orientation = info
         .exif_metadata
         .as_deref()
-        .and_then(|exif| exif.get(..exif::EXIF_MAX_BYTES.min(exif.len())))
-        .map_or(Orientation::NoTransforms, exif::orientation);
+        .and_then(|exif| exif.get(..EXIF_MAX_BYTES.min(exif.len())))
+        .map_or(Orientation::NoTransforms, orientation);
     shrinker.finish(icc, orientation)
 }

@@ -44,7 +44,6 @@ impl Default for PoolSize {
 pub(super) type Job = Box<dyn FnOnce(&Budget) + Send>;
 
 /// When the pool is dropped, the threads end once the queue is empty.
-#[derive(Debug)]
 pub struct MediaPool {
     queue: Arc<Queue>,
     shares: ProjectQuota,
@@ -185,12 +184,6 @@ impl Queue {
     pub(super) fn close(&self) {
         unpoisoned(self.waiting.lock()).is_closed = true;
         self.changed.notify_all();
-    }
-}
-
-impl std::fmt::Debug for Queue {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Queue").finish_non_exhaustive()
     }
 }
 

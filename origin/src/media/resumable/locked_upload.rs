@@ -1,14 +1,17 @@
 //! One request's exclusive access to a resumable upload. Received bytes stay if the client disconnects or another
 //! request takes over, since they are flushed then; if the process is killed, bytes since the last flush may be lost.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use shared::error::{ErrorCode, Problem};
 use shared::limits::TUS_FINISHED_SECONDS;
 use shared::operation::media::MediaId;
 use shared::operation::tus::{TusFile, TusId};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::ResumableUploads;
-use super::running::RunningRequest;
 use crate::clock::now;
 use crate::database::media::{FinishedUpload, TableError, UploadRow};
 use crate::media::store::{Held, Staged, Staging, StoreError};
@@ -17,8 +20,8 @@ use crate::media::store::{Held, Staged, Staging, StoreError};
 /// 200 MB/s, there are three syncs a second.
 const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
-/// One request's exclusive access to a resumable upload. Dropping this value releases the upload's lock, but may lose
-/// written bytes that were not [flushed](Self::flush). A finished upload has no lock.
+/// Dropping this value releases the upload's lock, but may lose written bytes that were not [flushed](Self::flush). A
+/// finished upload has no lock.
 #[derive(Debug)]
 pub struct LockedUpload {
     uploads: ResumableUploads,
@@ -58,29 +61,25 @@ impl LockedUpload {
         &self.row
     }
 
-    /// Returns the number of bytes received, including bytes that are not synced to the disk yet.
+    /// Includes bytes that are not synced to the disk yet.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Returns the id of the media file that the upload has become; `None` while the upload is unfinished.
     pub fn file(&self) -> Option<MediaId> {
         self.row.media_id
     }
 
-    /// Returns whether all bytes have arrived and the upload is not yet a media file.
     pub fn is_complete(&self) -> bool {
         self.row.media_id.is_none() && self.offset == self.row.length
     }
 
-    /// Returns the token that is cancelled when another request of this process wants to take over this upload. The
-    /// token of a finished upload is never cancelled.
+    /// Cancelled when another request of this process wants to take over this upload, unless the upload is finished.
     pub fn interruption(&self) -> CancellationToken {
         self.running.as_ref().map_or_else(CancellationToken::new, |running| running.token().clone())
     }
 
-    /// Checks that a request body at `offset` continues the upload. `announced` is the body's length in bytes, if
-    /// known.
+    /// `announced` is the body's length in bytes, if known.
     pub fn expect(&self, offset: u64, announced: Option<u64>) -> Result<(), Problem> {
         if offset != self.offset {
             return Err(Problem::new(
@@ -161,14 +160,13 @@ impl LockedUpload {
         Ok((staged, file))
     }
 
-    /// Returns the upload's id and the expiry of a finished upload (one hour from now), for the transaction that writes
-    /// the media file's row and finishes the upload.
+    /// For the transaction that writes the media file's row and finishes the upload.
     pub fn finished(&self) -> FinishedUpload {
         FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }
 
-    /// Reloads the upload's row. Returns the id of the media file that the upload has become; `None` while the upload
-    /// is unfinished. An earlier attempt may have finished the upload although MariaDB's answer was lost.
+    /// `None` while the upload is unfinished. An earlier attempt may have finished the upload although MariaDB's answer
+    /// was lost.
     pub async fn refresh(&mut self) -> Result<Option<MediaId>, Problem> {
         self.row = self.uploads.row(&self.row.project, self.id()).await?;
         Ok(self.row.media_id)
@@ -203,5 +201,54 @@ impl LockedUpload {
             format!("The body exceeds the {} bytes that the upload declared.", self.row.length),
         )
         .with_hint("The bytes of this request were discarded.")
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Running {
+    tokens: Arc<Mutex<HashMap<Uuid, CancellationToken>>>,
+}
+
+impl Running {
+    pub(super) fn register(&self, id: Uuid) -> RunningRequest {
+        let token = CancellationToken::new();
+        self.locked(|tokens| tokens.insert(id, token.clone()));
+        RunningRequest { running: self.clone(), id, token }
+    }
+
+    pub(super) fn interrupt(&self, id: Uuid) {
+        self.locked(|tokens| {
+            if let Some(token) = tokens.get(&id) {
+                token.cancel();
+            }
+        });
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.locked(|tokens| tokens.len())
+    }
+
+    fn locked<T>(&self, change: impl FnOnce(&mut HashMap<Uuid, CancellationToken>) -> T) -> T {
+        change(&mut self.tokens.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct RunningRequest {
+    running: Running,
+    id: Uuid,
+    token: CancellationToken,
+}
+
+impl RunningRequest {
+    pub(super) fn token(&self) -> &CancellationToken {
+        &self.token
+    }
+}
+
+impl Drop for RunningRequest {
+    fn drop(&mut self) {
+        // Only one request at a time locks an upload, so the entry belongs to this request.
+        self.running.locked(|tokens| tokens.remove(&self.id));
     }
 }

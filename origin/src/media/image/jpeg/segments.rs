@@ -1,6 +1,7 @@
 //! Reads the structure of a JPEG file: the segments that decoding needs, and the memory that decoding takes.
 
-use super::super::{ImageFault, Size, colour, exif};
+use super::super::raster::orientation;
+use super::super::{ImageFault, Size, colour};
 use ::image::metadata::Orientation;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -36,7 +37,7 @@ impl Segments {
     }
 
     pub(super) fn orientation(&self) -> Orientation {
-        self.exif.as_deref().map_or(Orientation::NoTransforms, exif::orientation)
+        self.exif.as_deref().map_or(Orientation::NoTransforms, orientation)
     }
 }
 
