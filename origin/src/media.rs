@@ -5,6 +5,7 @@ pub mod image;
 pub mod intake;
 pub mod library;
 pub mod lookup;
+pub mod payload;
 pub mod resumable;
 pub mod rights;
 pub mod sign;

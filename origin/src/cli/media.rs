@@ -2,7 +2,6 @@
 
 mod claim;
 mod get;
-mod line;
 mod list;
 mod put;
 mod remove;
@@ -18,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::system::{Opened, project};
 use super::{CliError, Context};
-use crate::database::media::MediaTable;
+use crate::database::media::{MediaRow, MediaTable};
 use crate::media::library::{Library, SweepError};
 use crate::media::store::StoreError;
 use crate::media::url::Links;
@@ -91,6 +90,16 @@ impl MediaArgs {
         };
         table.close().await;
         opened.close(outcome).await
+    }
+}
+
+/// As the arguments of commands name the file: a name that consists of digits would be taken for an id.
+fn path_of(row: &MediaRow) -> String {
+    let (folder, name) = (row.folder.as_str(), row.name.as_str());
+    match folder {
+        "" if name.bytes().all(|byte| byte.is_ascii_digit()) => format!("/{name}"),
+        "" => name.to_owned(),
+        folder => format!("{folder}/{name}"),
     }
 }
 

@@ -1,7 +1,6 @@
 //! `/api/v1/media`: uploads, lists, describes, signs and deletes media. `files` serves the bytes.
 
 pub(super) mod cache_purge;
-pub(super) mod payload;
 pub(super) mod receive;
 
 use super::links::links;
@@ -11,7 +10,8 @@ use crate::database::media::{FileScope, MediaRow, ReadableFiles};
 use crate::database::run::StatementStats;
 use crate::media::intake::Claim;
 use crate::media::library::Publication;
-use crate::media::url::{Links, signed};
+pub(super) use crate::media::payload;
+use crate::media::url::Links;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::body::Body;
@@ -141,11 +141,7 @@ async fn sign(
 ) -> Result<Response, Problem> {
     let row = find(app, caller, id).await?;
     let signature = app.signer.sign((row.id, &row.path()), now(), valid);
-    let payload = payload::text(&Signed {
-        url: signed(&payload::url(&row, links), &signature),
-        thumbnail_url: payload::thumbnail_url(&row, links).map(|url| signed(&url, &signature)),
-        expires_at: payload::time(signature.expires_at),
-    })?;
+    let payload = payload::text(&Signed::of(&row, links, &signature))?;
     Ok(respond::payload(&payload))
 }
 

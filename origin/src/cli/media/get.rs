@@ -13,9 +13,8 @@ use sha2::{Digest as _, Sha256};
 use shared::media::Rendition;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use super::line::path_of;
 use super::target::Target;
-use super::{MediaContext, OfProject, unless_stopped};
+use super::{MediaContext, OfProject, path_of, unless_stopped};
 use crate::cli::CliError;
 use crate::cli::progress::Progress;
 use crate::database::media::{MediaRow, StoredObject};

@@ -5,12 +5,12 @@ use shared::limits::MEDIA_LIST_MAX_ITEMS;
 use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::operation::media::MediaList;
 
-use super::line::{FileLine, format_table};
 use super::put::{folder, kinds, name};
-use super::{MediaContext, OfProject};
-use crate::cli::CliError;
-use crate::cli::system::note;
-use crate::database::media::ReadableFiles;
+use super::{MediaContext, OfProject, path_of};
+use crate::cli::system::{note, time};
+use crate::cli::{CliError, Table};
+use crate::database::media::{MediaRow, ReadableFiles};
+use crate::media::payload::Whole;
 
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
@@ -46,13 +46,28 @@ impl ListArgs {
         let offset = list.span.offset;
         let found = context.table.list(&self.of.project, &list, &ReadableFiles::All).await;
         let (rows, count) = found.map_err(|error| error.into_problem())?;
-        let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &context.links)).collect();
-        context.context.output.answer(&lines, |lines| format_table(lines))?;
+        let files: Vec<_> = rows.iter().map(|row| Whole::of(row, &context.links)).collect();
+        context.context.output.answer(&files, |_| text(&rows))?;
         let count = count.unwrap_or_default();
         if offset + self.limit < count {
-            let (shown, next) = (lines.len(), self.page + 1);
+            let (shown, next) = (rows.len(), self.page + 1);
             note(&format!("{shown} of {count} files; --page {next} shows more"));
         }
         Ok(())
     }
+}
+
+fn text(rows: &[MediaRow]) -> String {
+    let mut table = Table::new(["id", "size", "type", "private", "created", "file"]);
+    for row in rows {
+        table.row([
+            row.id.to_string(),
+            indicatif::BinaryBytes(row.original.size).to_string(),
+            row.kind.as_str().to_owned(),
+            if row.private { "yes" } else { "no" }.to_owned(),
+            time(row.created_at),
+            path_of(row),
+        ]);
+    }
+    table.to_string()
 }

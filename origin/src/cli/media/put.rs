@@ -8,15 +8,15 @@ use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::upload::{Existing, Visibility};
 use tokio_util::sync::CancellationToken;
 
-use super::line::FileLine;
 use super::source::Source;
-use super::{MediaContext, OfProject, stopped, unless_stopped};
+use super::{MediaContext, OfProject, path_of, stopped, unless_stopped};
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, Table};
 use crate::database::media::FileScope;
 use crate::files::remove_file;
 use crate::media::intake::{Claim, Intake};
 use crate::media::library::Publication;
+use crate::media::payload::{self, Whole};
 use crate::media::rights::UploadRights;
 use crate::media::sniff::sniff;
 use crate::media::store::{Staged, Store};
@@ -103,8 +103,14 @@ impl PutArgs {
                 upload: None,
             })
             .await?;
-        let lines: Vec<_> = rows.iter().map(|row| FileLine::of(row, &context.links)).collect();
-        context.context.output.answer(&lines, |lines| text(lines))
+        let files: Vec<_> = rows.iter().map(|row| Whole::of(row, &context.links)).collect();
+        context.context.output.answer(&files, |_| {
+            let mut table = Table::new(["id", "file", "url"]);
+            for row in &rows {
+                table.row([row.id.to_string(), path_of(row), payload::url(row, &context.links)]);
+            }
+            table.to_string()
+        })
     }
 
     fn existing(&self) -> Existing {
@@ -208,12 +214,4 @@ impl Drop for Arrivals<'_> {
             let _ = remove_file(path);
         }
     }
-}
-
-fn text(lines: &[FileLine]) -> String {
-    let mut table = Table::new(["id", "file", "url"]);
-    for line in lines {
-        table.row([line.id.to_string(), line.path(), line.url.clone()]);
-    }
-    table.to_string()
 }

@@ -3,13 +3,11 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::line::path_of;
 use super::target::Target;
-use super::{MediaContext, OfProject};
+use super::{MediaContext, OfProject, path_of};
 use crate::cli::CliError;
 use crate::cli::system::note;
-use crate::database::media::FileScope;
-use crate::database::media::MediaRow;
+use crate::database::media::{FileScope, MediaRow};
 
 #[derive(Debug, Args)]
 pub(super) struct RemoveArgs {

@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 use shared::operation::media::SignedFor;
 
-use super::line::{place, thumbnail_url};
 use super::target::Target;
 use super::{MediaContext, OfProject};
 use crate::cli::CliError;
-use crate::cli::system::{note, time};
+use crate::cli::system::note;
 use crate::clock::now;
-use crate::media::url::signed;
+use crate::media::payload::Signed;
 
 #[derive(Debug, Args)]
 pub(super) struct SignArgs {
@@ -31,25 +29,11 @@ fn valid_for(text: &str) -> Result<SignedFor, String> {
     SignedFor::new(time.as_secs()).map_err(|problem| problem.message().to_owned())
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SignedAnswer {
-    url: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    thumbnail_url: Option<String>,
-    expires_at: String,
-}
-
 impl SignArgs {
     pub(super) async fn run(self, context: &MediaContext<'_>) -> Result<(), CliError> {
         let row = context.find(&self.of.project, &self.file).await?;
         let signature = context.system.signer.sign((row.id, &row.path()), now(), self.expires);
-        let url = context.links.file(place(&row), &row.original.sha256);
-        let answer = SignedAnswer {
-            url: signed(&url, &signature),
-            thumbnail_url: thumbnail_url(&row, &context.links).map(|url| signed(&url, &signature)),
-            expires_at: time(signature.expires_at),
-        };
+        let answer = Signed::of(&row, &context.links, &signature);
         note(&format!("valid until {}", answer.expires_at));
         if !row.private {
             note("the file is public: anybody may read it without a signature");

@@ -48,17 +48,13 @@ impl fmt::Display for Target {
 impl MediaContext<'_> {
     pub(super) async fn find(&self, project: &ProjectName, target: &Target) -> Result<MediaRow, CliError> {
         let found = match target {
-            Target::Id(id) => {
-                let found = self.table.get(project, *id).await;
-                found.map_err(|error| error.into_problem())?
-            }
+            Target::Id(id) => self.table.get(project, *id).await,
             Target::Path(folder, name) => {
                 let path = FilePath { project: project.clone(), folder: folder.clone(), name: name.clone() };
-                let found = self.table.lookup(&path).await;
-                found.map_err(|error| error.into_problem())?
+                self.table.lookup(&path).await
             }
         };
-        if let Some(row) = found {
+        if let Some(row) = found.map_err(|error| error.into_problem())? {
             return Ok(row);
         }
         self.system.projects.require(project).await?;

@@ -1,8 +1,9 @@
-//! JSON payloads of media operations.
+//! JSON payloads of media operations, for the API and for commands.
 
+use super::sign::Signature;
+use super::url::{Links, Place, signed};
+use crate::clock::utc;
 use crate::database::media::MediaRow;
-use crate::media::url::{Links, Place};
-use jiff::Timestamp;
 use serde::Serialize;
 use shared::error::Problem;
 use shared::media::MediaKind;
@@ -11,7 +12,7 @@ use std::fmt::Write as _;
 /// Answers uploads of `shared::upload::Shape::Named` and `Multipart`; a part of [`Whole`].
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Brief<'a> {
+pub struct Brief<'a> {
     id: u64,
     name: &'a str,
     folder: &'a str,
@@ -21,7 +22,7 @@ pub(super) struct Brief<'a> {
 }
 
 impl<'a> Brief<'a> {
-    pub(super) fn of(row: &'a MediaRow, links: &Links) -> Self {
+    pub fn of(row: &'a MediaRow, links: &Links) -> Self {
         Self {
             id: row.id.get(),
             name: row.name.as_str(),
@@ -33,21 +34,21 @@ impl<'a> Brief<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Urls {
+pub struct Urls {
     media_url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     media_thumbnail_url: Option<Option<String>>,
 }
 
 impl Urls {
-    pub(super) fn of(row: &MediaRow, links: &Links) -> Self {
+    pub fn of(row: &MediaRow, links: &Links) -> Self {
         Self { media_url: url(row, links), media_thumbnail_url: thumbnail_of_image(row, links) }
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Whole<'a> {
+pub struct Whole<'a> {
     #[serde(flatten)]
     brief: Brief<'a>,
     #[serde(rename = "type")]
@@ -63,7 +64,7 @@ pub(super) struct Whole<'a> {
 }
 
 impl<'a> Whole<'a> {
-    pub(super) fn of(row: &'a MediaRow, links: &Links) -> Self {
+    pub fn of(row: &'a MediaRow, links: &Links) -> Self {
         Self {
             brief: Brief::of(row, links),
             kind: row.kind.as_str(),
@@ -73,31 +74,41 @@ impl<'a> Whole<'a> {
             height: row.height,
             private: row.private,
             sha256: hex(&row.original.sha256),
-            created_at: time(row.created_at),
-            updated_at: time(row.updated_at),
+            created_at: utc(row.created_at),
+            updated_at: utc(row.updated_at),
         }
     }
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Signed {
-    pub(super) url: String,
+pub struct Signed {
+    pub url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) thumbnail_url: Option<String>,
-    pub(super) expires_at: String,
+    thumbnail_url: Option<String>,
+    pub expires_at: String,
 }
 
-pub(in crate::http) fn text(payload: &impl Serialize) -> Result<Vec<u8>, Problem> {
+impl Signed {
+    pub fn of(row: &MediaRow, links: &Links, signature: &Signature) -> Self {
+        Self {
+            url: signed(&url(row, links), signature),
+            thumbnail_url: thumbnail_url(row, links).map(|url| signed(&url, signature)),
+            expires_at: utc(signature.expires_at),
+        }
+    }
+}
+
+pub fn text(payload: &impl Serialize) -> Result<Vec<u8>, Problem> {
     serde_json::to_vec(payload)
         .map_err(|error| Problem::internal("The answer could not be written.", error.to_string()))
 }
 
-pub(in crate::http) fn url(row: &MediaRow, links: &Links) -> String {
+pub fn url(row: &MediaRow, links: &Links) -> String {
     links.file(place(row), &row.original.sha256)
 }
 
-pub(in crate::http) fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
+pub fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
     let thumbnail = row.thumbnail.as_ref()?;
     Some(links.thumbnail(place(row), &thumbnail.sha256))
 }
@@ -109,11 +120,6 @@ fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
 
 fn place(row: &MediaRow) -> Place<'_> {
     Place { project: row.project.as_str(), folder: row.folder.as_str(), name: row.name.as_str() }
-}
-
-/// RFC 3339 in UTC, which JavaScript's `Date` parses.
-pub(super) fn time(seconds: u64) -> String {
-    i64::try_from(seconds).ok().and_then(|seconds| Timestamp::from_second(seconds).ok()).unwrap_or_default().to_string()
 }
 
 fn hex(bytes: &[u8]) -> String {
