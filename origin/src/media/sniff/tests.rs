@@ -92,6 +92,7 @@ fn sound_and_pictures_that_move_are_known() {
         (b"\xFF\xF1\x50\x80\0".to_vec(), "audio/aac"),
         (b"fLaC\0\0\0\x22".to_vec(), "audio/flac"),
         (b"MThd\0\0\0\x06\0\x01".to_vec(), "audio/midi"),
+        (b"FLV\x01\x05".to_vec(), "video/x-flv"),
     ] {
         assert_eq!(mime(&head), Some(expected));
     }
