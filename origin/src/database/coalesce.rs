@@ -55,14 +55,14 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
         connection: &mut Connection,
         shape: &Self::Shape,
         item: Self::Item,
-    ) -> impl Future<Output = mysql_async::Result<Self::Output>> + Send;
+    ) -> impl Future<Output = Result<Self::Output, DbError>> + Send;
 
     /// Returns one output per item, in order, or another number if the result can't be assigned to the requests.
     fn run_several(
         connection: &mut Connection,
         shape: &Self::Shape,
         items: Vec<Self::Item>,
-    ) -> impl Future<Output = mysql_async::Result<Vec<Self::Output>>> + Send;
+    ) -> impl Future<Output = Result<Vec<Self::Output>, DbError>> + Send;
 
     fn note_position(lease: &mut Lease, outputs: &mut [Self::Output]) -> impl Future<Output = ()> + Send;
 }
@@ -221,7 +221,7 @@ async fn run_alone<K: CoalescedStatement>(
     shape: &K::Shape,
     item: K::Item,
 ) -> Result<K::Output, DbError> {
-    lease.step(async |connection| Ok(K::run_one(connection, shape, item).await?)).await
+    lease.step(async |connection| K::run_one(connection, shape, item).await).await
 }
 
 async fn run_several<K: CoalescedStatement>(
@@ -230,7 +230,7 @@ async fn run_several<K: CoalescedStatement>(
     items: Vec<K::Item>,
 ) -> Result<Vec<K::Output>, DbError> {
     let count = items.len();
-    let outputs = lease.step(async |connection| Ok(K::run_several(connection, shape, items).await?)).await?;
+    let outputs = lease.step(async |connection| K::run_several(connection, shape, items).await).await?;
     match outputs.len() == count {
         true => Ok(outputs),
         false => Err(unknown()),

@@ -3,7 +3,7 @@
 
 use super::description_budget::DescriptionBudget;
 use super::errno;
-use super::error::{HostLost, PacketTooLarge, has_too_many_connections, means_lost};
+use super::error::{DbError, HostLost, means_lost};
 use super::hosts::{Host, HostRole, Hosts, TRIES_MAX_COUNT};
 use super::pool::{ConnectionBudget, Slot};
 use super::position::Positions;
@@ -13,6 +13,7 @@ use crate::database::typed_rows;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use mysql_async::prelude::{FromRow, Queryable as _};
 use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, OptsBuilder, Params, QueryResult, Statement, Value};
+use shared::error::ErrorCode;
 use shared::ident::DatabaseName;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +46,6 @@ fn finish(options: OptsBuilder) -> OptsBuilder {
         .setup(vec![SESSION_SETUP])
 }
 
-#[derive(Debug)]
 pub(super) struct Connection {
     pub(super) conn: Conn,
     statements: PreparedStatements,
@@ -87,12 +87,6 @@ pub(super) struct Connector {
     trust: AtomicU64,
     kills: Arc<Semaphore>,
     budget: Arc<ConnectionBudget>,
-}
-
-impl std::fmt::Debug for Connector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Connector")
-    }
 }
 
 impl Connector {
@@ -148,9 +142,8 @@ impl Connector {
         });
     }
 
-    async fn open(&self) -> Result<Box<Connection>, mysql_async::Error> {
-        let slot = self.budget.slot().await;
-        let slot = slot.map_err(|error| mysql_async::Error::Other(Box::new(error)))?;
+    async fn open(&self) -> Result<Box<Connection>, DbError> {
+        let slot = self.budget.slot().await?;
         let epoch = self.epoch.load(Ordering::Relaxed);
         let trusted = self.trust.load(Ordering::Relaxed);
         let (host, conn, Server { packet_max_bytes, positions }) = self.connect().await?;
@@ -191,10 +184,10 @@ impl Connector {
     }
 
     /// If the last attempt fails, all open connections of the account are discarded, unless the host has too many.
-    async fn connect(&self) -> Result<(Host, Conn, Server), mysql_async::Error> {
+    async fn connect(&self) -> Result<(Host, Conn, Server), DbError> {
         let mut tries = 1;
         loop {
-            let lost = || mysql_async::Error::Other(HostLost.into());
+            let lost = || DbError::Unavailable(HostLost.to_string().into());
             let host = self.hosts.pick().await.ok_or_else(lost)?;
             let opts = self.opts.get(host.index).cloned().ok_or_else(lost)?;
             let opening = async {
@@ -206,7 +199,8 @@ impl Connector {
                 Ok((conn, server)) => return Ok((host, conn, server)),
                 Err(error) if means_lost(&error) && tries < TRIES_MAX_COUNT && self.hosts.suspect(&host) => tries += 1,
                 Err(error) => {
-                    if !has_too_many_connections(&error) {
+                    let error = DbError::from(error);
+                    if error.code() != Some(ErrorCode::Overloaded) {
                         self.forget_all(&host);
                     }
                     return Err(error);
@@ -219,14 +213,14 @@ impl Connector {
 impl managed::Manager for Connector {
     // A box, because the pool moves the connection several times for each request.
     type Type = Box<Connection>;
-    type Error = mysql_async::Error;
+    type Error = DbError;
 
-    async fn create(&self) -> Result<Box<Connection>, mysql_async::Error> {
+    async fn create(&self) -> Result<Box<Connection>, DbError> {
         // The future of `open` is boxed: it seldom runs, but every request's future would reserve space for it.
         Box::pin(self.open()).await
     }
 
-    async fn recycle(&self, connection: &mut Box<Connection>, _: &Metrics) -> RecycleResult<mysql_async::Error> {
+    async fn recycle(&self, connection: &mut Box<Connection>, _: &Metrics) -> RecycleResult<DbError> {
         if connection.epoch != self.epoch.load(Ordering::Relaxed)
             || connection.conn.is_disconnected()
             || !self.hosts.may_use(&connection.host)
@@ -238,7 +232,7 @@ impl managed::Manager for Connector {
             Box::pin(connection.reset()).await?;
             connection.trusted = trust;
         } else if connection.used_at.elapsed() > PING_AFTER_IDLE {
-            Box::pin(connection.conn.ping()).await?;
+            Box::pin(connection.conn.ping()).await.map_err(DbError::from)?;
         }
         connection.used_at = Instant::now();
         Ok(())
@@ -250,33 +244,33 @@ impl Connection {
         &mut self,
         text: &str,
         params: Params,
-    ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, mysql_async::Error> {
+    ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, DbError> {
         let statement = self.prepare(text, &params).await?;
         self.execute(statement, params).await
     }
 
-    pub(super) async fn prepare(&mut self, text: &str, params: &Params) -> Result<Statement, mysql_async::Error> {
+    pub(super) async fn prepare(&mut self, text: &str, params: &Params) -> Result<Statement, DbError> {
         if packet_bytes(text, params, self.packet_max_bytes) > self.packet_max_bytes {
-            return Err(mysql_async::Error::Other(Box::new(PacketTooLarge(self.packet_max_bytes))));
+            return Err(DbError::PacketTooLarge(self.packet_max_bytes));
         }
-        self.statements.get(&mut self.conn, text).await
+        Ok(self.statements.get(&mut self.conn, text).await?)
     }
 
     pub(super) async fn execute(
         &mut self,
         statement: Statement,
         params: Params,
-    ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, mysql_async::Error> {
-        self.conn.exec_iter(statement, params).await
+    ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, DbError> {
+        Ok(self.conn.exec_iter(statement, params).await?)
     }
 
     pub(super) async fn ask<T: FromRow + Send + 'static>(
         &mut self,
         text: &'static str,
         params: impl Into<Params> + Send,
-    ) -> Result<Vec<T>, mysql_async::Error> {
+    ) -> Result<Vec<T>, DbError> {
         let statement = self.statements.get(&mut self.conn, text).await?;
-        typed_rows::all(self.conn.exec_iter(statement, params)).await
+        Ok(typed_rows::all(self.conn.exec_iter(statement, params)).await?)
     }
 
     pub(super) async fn ask_within<T: FromRow + Send + 'static>(
@@ -284,13 +278,13 @@ impl Connection {
         text: &'static str,
         params: impl Into<Params> + Send,
         budget: &mut DescriptionBudget,
-    ) -> Result<Vec<T>, mysql_async::Error> {
+    ) -> Result<Vec<T>, DbError> {
         let statement = self.statements.get(&mut self.conn, text).await?;
         typed_rows::all_within(self.conn.exec_iter(statement, params), budget).await
     }
 
     /// Logs in again (`COM_CHANGE_USER`), which also resets the session and drops its prepared statements.
-    pub(super) async fn leave_schema(&mut self) -> Result<(), mysql_async::Error> {
+    pub(super) async fn leave_schema(&mut self) -> Result<(), DbError> {
         self.statements.forget();
         self.conn.change_user(ChangeUserOpts::new().with_db_name(None)).await?;
         self.session = SessionState::Pristine;
@@ -299,21 +293,17 @@ impl Connection {
     }
 
     /// The default schema stays (MariaDB's manual, `COM_RESET_CONNECTION`).
-    pub(super) async fn reset(&mut self) -> Result<(), mysql_async::Error> {
+    pub(super) async fn reset(&mut self) -> Result<(), DbError> {
         self.statements.forget();
         self.conn.query_drop("ROLLBACK").await?;
         if !self.conn.reset().await? {
             // The driver skipped the reset, since it takes the server for too old.
-            return Err(mysql_async::Error::Other(Box::new(NoReset)));
+            return Err(DbError::Unavailable("the server can't reset a session".into()));
         }
         self.session = SessionState::Pristine;
         Ok(())
     }
 }
-
-#[derive(Debug, thiserror::Error)]
-#[error("the server can't reset a session")]
-struct NoReset;
 
 /// Returns an upper bound, in bytes.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {

@@ -37,32 +37,27 @@ impl From<Duration> for Limit {
     }
 }
 
-pub(super) fn within<T, S>(limit: impl Into<Limit>, step: S) -> Within<S>
-where
-    S: Future<Output = Result<T, DbError>>,
-{
+pub(super) fn within<S: Future>(limit: impl Into<Limit>, step: S) -> Within<S> {
     let Limit { time, left } = limit.into();
     Within { step, limit: time, since: None, alarm: None, left: left.map(CancellationToken::cancelled_owned) }
 }
 
 /// The time counts from `since`, so that several steps share one time limit.
-pub(super) fn within_since<T, S>(since: Instant, limit: impl Into<Limit>, step: S) -> Within<S>
-where
-    S: Future<Output = Result<T, DbError>>,
-{
+pub(super) fn within_since<S: Future>(since: Instant, limit: impl Into<Limit>, step: S) -> Within<S> {
     Within { since: Some(since), ..within(limit, step) }
 }
 
-impl<T, S> Future for Within<S>
+impl<T, E, S> Future for Within<S>
 where
-    S: Future<Output = Result<T, DbError>>,
+    E: Into<DbError>,
+    S: Future<Output = Result<T, E>>,
 {
     type Output = Result<T, DbError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut this = self.project();
         if let Poll::Ready(outcome) = this.step.poll(context) {
-            return Poll::Ready(outcome);
+            return Poll::Ready(outcome.map_err(Into::into));
         }
         if let Some(left) = this.left.as_mut().as_pin_mut()
             && left.poll(context).is_ready()
@@ -89,7 +84,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_step_that_is_done_needs_no_time() {
-        let done = within(Duration::ZERO, ready(Ok(7))).await;
+        let done = within(Duration::ZERO, ready(Ok::<_, DbError>(7))).await;
         assert!(matches!(done, Ok(7)));
     }
 
@@ -113,7 +108,7 @@ mod tests {
     async fn a_step_that_waits_and_ends_in_time_has_its_outcome() {
         let step = async {
             tokio::task::yield_now().await;
-            Ok(7)
+            Ok::<_, DbError>(7)
         };
         assert!(matches!(within(Duration::from_secs(60), step).await, Ok(7)));
     }

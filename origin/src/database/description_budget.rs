@@ -1,6 +1,7 @@
 //! Limits the bytes that are read of the description of a table or of a database.
 
-use mysql_async::{Error, Row, Value};
+use super::error::DbError;
+use mysql_async::{Row, Value};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, TableName, shown};
 use shared::limits::{DATABASE_DESCRIPTION_MAX_BYTES, TABLE_DESCRIPTION_MAX_BYTES};
@@ -29,7 +30,7 @@ impl DescriptionBudget {
         Self { used: 0, limit: TooLarge { what, max_bytes: DATABASE_DESCRIPTION_MAX_BYTES } }
     }
 
-    pub(super) fn spend(&mut self, row: &Row) -> Result<(), Error> {
+    pub(super) fn spend(&mut self, row: &Row) -> Result<(), DbError> {
         let bytes = |at| match row.as_ref(at) {
             Some(Value::Bytes(bytes)) => bytes.len(),
             _ => 0,
@@ -37,7 +38,7 @@ impl DescriptionBudget {
         self.used += (0..row.len()).map(bytes).sum::<usize>();
         match self.used <= self.limit.max_bytes {
             true => Ok(()),
-            false => Err(Error::Other(Box::new(self.limit.clone()))),
+            false => Err(DbError::DescriptionTooLarge(self.limit.clone())),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::query::catalog::broken_view;
 use host::is_refusal_of_host;
 pub(super) use host::{HostLost, means_lost};
 use message::{ended, sentence, without_row};
-use mysql_async::{DriverError, ServerError};
+use mysql_async::DriverError;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, shown};
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS, INCLUDE_BATCH_MAX_RECORDS, INCLUDE_MAX_BYTES};
@@ -43,7 +43,8 @@ pub enum DbError {
     /// it.
     #[error("the account can't store idempotency receipts")]
     NoReceipts,
-    /// The value is MariaDB's `max_allowed_packet` in bytes.
+    /// The statement was not sent, since MariaDB would have closed the connection. The value is `max_allowed_packet` in
+    /// bytes.
     #[error("the statement is larger than a packet")]
     PacketTooLarge(usize),
     #[error("the answer is too large")]
@@ -97,20 +98,6 @@ impl From<mysql_async::Error> for DbError {
                 DriverError::MixedParams | DriverError::Params(_) | DriverError::StmtParamsNumberExceedsLimit { .. },
             ) => Self::Misread,
             mysql_async::Error::Driver(DriverError::LocalInfile(_)) => Self::LocalFile,
-            mysql_async::Error::Other(other) => {
-                if let Some(InRow { error, row }) = other.downcast_ref() {
-                    let (state, message) = (error.state.clone(), error.message.clone());
-                    Self::Refused(error.code, Refusal { state, message, row: Some(*row) })
-                } else if let Some(PacketTooLarge(bytes)) = other.downcast_ref() {
-                    Self::PacketTooLarge(*bytes)
-                } else if let Some(found) = other.downcast_ref::<TooLarge>() {
-                    Self::DescriptionTooLarge(found.clone())
-                } else if other.is::<AnswerTooLarge>() {
-                    Self::AnswerTooLarge
-                } else {
-                    Self::Unavailable(other.to_string().into())
-                }
-            }
             other => Self::Unavailable(other.to_string().into()),
         }
     }
@@ -122,28 +109,24 @@ impl From<LoadAborted> for DbError {
     }
 }
 
-/// The statement was not sent, since MariaDB would have closed the connection. Contains `max_allowed_packet` in bytes.
-#[derive(Debug, thiserror::Error)]
-#[error("the statement is larger than a packet of {0} bytes")]
-pub(super) struct PacketTooLarge(pub(super) usize);
-
-#[derive(Debug, thiserror::Error)]
-#[error("{error}")]
-pub(super) struct InRow {
-    pub(super) error: ServerError,
-    pub(super) row: usize,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the answer is too large")]
-pub(super) struct AnswerTooLarge;
-
 impl DbError {
-    /// Callers must not see the driver's message, such as that of a refused password.
-    pub(super) fn connecting(error: &mysql_async::Error) -> Self {
-        match has_too_many_connections(error) {
-            true => Self::Overloaded,
-            false => Self::Unavailable(error.to_string().into()),
+    /// The error of opening or resetting a connection: callers must not see MariaDB's message, such as that of a
+    /// refused password.
+    pub(super) fn connecting(self) -> Self {
+        match self {
+            Self::Refused(..) if self.code() == Some(ErrorCode::Overloaded) => Self::Overloaded,
+            Self::Refused(errno, refusal) => {
+                Self::Unavailable(format!("MariaDB refused with {errno}: {}", refusal.message).into())
+            }
+            error => error,
+        }
+    }
+
+    /// `row` is the index in `batchData` of the row that MariaDB refused.
+    pub(super) fn in_row(self, row: Option<usize>) -> Self {
+        match self {
+            Self::Refused(errno, refusal) => Self::Refused(errno, Refusal { row, ..refusal }),
+            error => error,
         }
     }
 
@@ -375,10 +358,6 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
 
 pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
     matches!(errno, errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME) && state != SIGNALLED
-}
-
-pub(super) fn has_too_many_connections(error: &mysql_async::Error) -> bool {
-    matches!(error, mysql_async::Error::Server(error) if code(error.code, &error.state) == Some(ErrorCode::Overloaded))
 }
 
 pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {

@@ -4,7 +4,7 @@
 use super::connection::Connection;
 use super::error::DbError;
 use super::pool::Lease;
-use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, SessionEffect, StatementStats, driver, within_since};
+use super::run::{CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, SessionEffect, StatementStats, within_since};
 use super::schema_reader::is_table;
 use crate::query::catalog::Traits;
 use bytes::Bytes;
@@ -78,7 +78,7 @@ pub fn tables(
         let read_only: HashSet<String> = read_only.into_iter().collect();
         lease.begin();
         let connection = lease.connection()?;
-        let began = within_since(started, bound.clone(), driver(connection.run(TABLES, (database.as_str(),).into()))).await;
+        let began = within_since(started, bound.clone(), connection.run(TABLES, (database.as_str(),).into())).await;
         let mut rows = match began {
             Ok(rows) => rows,
             Err(error) => Err(lease.failed(error))?,
@@ -86,7 +86,7 @@ pub fn tables(
         let keys = ColumnLabels::new(["name", "kind", "comment", "methods"]);
         let mut encoder = Encoder::begin(Shape::Rows, CHUNK_ROOM_BYTES);
         loop {
-            let row = match within_since(started, bound.clone(), driver(rows.next())).await {
+            let row = match within_since(started, bound.clone(), rows.next()).await {
                 Ok(Some(row)) => row,
                 Ok(None) => break,
                 Err(error) => {
@@ -147,6 +147,6 @@ async fn ask<T: FromRow + Send + 'static>(
     params: impl Into<Params> + Send,
     limit: Duration,
 ) -> Result<Vec<T>, DbError> {
-    let work = async |connection: &mut Connection| Ok(connection.ask(query, params).await?);
+    let work = async |connection: &mut Connection| connection.ask(query, params).await;
     lease.run(SessionEffect::Nothing, limit, None, work).await
 }

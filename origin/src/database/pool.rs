@@ -6,7 +6,7 @@ mod connection_budget;
 mod lease;
 
 pub(crate) use connection_budget::KILLS_MAX_COUNT;
-pub(super) use connection_budget::{ConnectionBudget, NoSlot, Slot};
+pub(super) use connection_budget::{ConnectionBudget, Slot};
 pub use lease::Lease;
 
 use super::account_source::{AccountSource, Repaired};
@@ -407,17 +407,16 @@ impl Drop for QueueTicket {
     }
 }
 
-fn is_locked_out(error: &managed::PoolError<mysql_async::Error>) -> bool {
-    matches!(error, managed::PoolError::Backend(mysql_async::Error::Server(error)) if error.code == errno::ACCESS_DENIED)
+fn is_locked_out(error: &managed::PoolError<DbError>) -> bool {
+    matches!(error, managed::PoolError::Backend(error) if error.errno() == Some(errno::ACCESS_DENIED))
 }
 
-fn pool_error(error: managed::PoolError<mysql_async::Error>) -> DbError {
+fn pool_error(error: managed::PoolError<DbError>) -> DbError {
     use deadpool::managed::TimeoutType;
     match error {
         managed::PoolError::Timeout(TimeoutType::Wait) => DbError::Overloaded,
         managed::PoolError::Timeout(_) => DbError::Unavailable("opening a connection took too long".into()),
-        managed::PoolError::Backend(mysql_async::Error::Other(error)) if error.is::<NoSlot>() => DbError::Overloaded,
-        managed::PoolError::Backend(error) => DbError::connecting(&error),
+        managed::PoolError::Backend(error) => error.connecting(),
         other => DbError::Unavailable(other.to_string().into()),
     }
 }

@@ -11,7 +11,7 @@ mod rows;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 pub(super) use super::deadline::{within, within_since};
-use super::error::{AnswerTooLarge, DbError, InRow, is_duplicate};
+use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
 use super::position::Position;
@@ -19,7 +19,7 @@ use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::include::Included;
 use crate::query::sql::{self, DuplicateReport, RuleCheckColumn, Statement};
 use bytes::Bytes;
-use futures_util::{FutureExt as _, Stream};
+use futures_util::Stream;
 pub use many::{Counting, NextPage, Reading, RowLimit, SecondConnection, many};
 use mysql_async::prelude::{FromRow as _, Queryable as _};
 use mysql_async::{Column, Row, Value};
@@ -150,7 +150,7 @@ async fn first(
 pub(super) async fn first_two_rows(
     connection: &mut Connection,
     statement: Statement,
-) -> mysql_async::Result<(Option<Row>, Option<Row>)> {
+) -> Result<(Option<Row>, Option<Row>), DbError> {
     let (text, params) = statement.into_parts();
     let mut result = connection.run(&text, bind(params)).await?;
     let first = result.next().await?;
@@ -206,8 +206,8 @@ impl Written {
 }
 
 /// With [`DuplicateReport::Fails`], returns a skipped row instead of a duplicate-key error. For a list of rows, the
-/// error names the row at fault ([`InRow`]) if MariaDB tells which one.
-pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
+/// error names the row at fault if MariaDB tells which one.
+pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> Result<Written, DbError> {
     let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
     let batch_offset = statement.batch_offset();
     let records = if statement.returned().is_some() { vec![NULL.to_vec()] } else { Vec::new() };
@@ -216,16 +216,12 @@ pub(super) async fn execute(connection: &mut Connection, statement: Statement) -
         connection.session = SessionState::Dirty;
     }
     match (duplicates, outcome) {
-        (DuplicateReport::Fails, Err(mysql_async::Error::Server(error))) if is_duplicate(error.code, &error.state) => {
+        (DuplicateReport::Fails, Err(error)) if error.is_duplicate() => {
             Ok(Written { keys: vec![NULL.to_vec()], records, ..Written::default() })
         }
-        (_, Err(mysql_async::Error::Server(error))) if batch_offset.is_some() => {
+        (_, Err(error @ DbError::Refused(..))) if batch_offset.is_some() => {
             let at = failed_row(connection).await?;
-            let row = at.and_then(|at| Some(batch_offset? + usize::try_from(at).ok()?.checked_sub(1)?));
-            Err(match row {
-                Some(row) => mysql_async::Error::Other(Box::new(InRow { error, row })),
-                None => error.into(),
-            })
+            Err(error.in_row(at.and_then(|at| Some(batch_offset? + usize::try_from(at).ok()?.checked_sub(1)?))))
         }
         (DuplicateReport::Marked, Err(error)) => {
             connection.session = SessionState::Dirty;
@@ -236,12 +232,12 @@ pub(super) async fn execute(connection: &mut Connection, statement: Statement) -
 }
 
 /// Counted from 1; `None` if MariaDB does not tell, as before 10.7.
-async fn failed_row(connection: &mut Connection) -> mysql_async::Result<Option<u64>> {
+async fn failed_row(connection: &mut Connection) -> Result<Option<u64>, DbError> {
     connection.session = SessionState::Dirty;
     let [find, read] = sql::failed_row();
     match connection.conn.query_drop(find).await {
         Err(mysql_async::Error::Server(_)) => Ok(None),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
         Ok(()) => {
             let mut result = connection.conn.query_iter(read).await?;
             let row = result.next().await?;
@@ -255,7 +251,7 @@ const NULL: &[u8] = b"null";
 /// Marker columns before the key columns of a [`DuplicateReport::Marked`] statement.
 const MARKS: usize = 2;
 
-async fn read_write_result(connection: &mut Connection, statement: Statement) -> mysql_async::Result<Written> {
+async fn read_write_result(connection: &mut Connection, statement: Statement) -> Result<Written, DbError> {
     let mut written = Written::default();
     let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
     let returned = statement.returned().cloned();
@@ -295,7 +291,7 @@ async fn read_write_result(connection: &mut Connection, statement: Statement) ->
             written.records.push(record);
             let count = written.records.len();
             if count > 1 && (count > BATCH_ANSWER_MAX_ROWS || bytes > BATCH_ANSWER_MAX_BYTES) {
-                return Err(mysql_async::Error::Other(AnswerTooLarge.into()));
+                return Err(DbError::AnswerTooLarge);
             }
         }
         written.denied |= verdict == RuleCheckColumn::Last && *value(&row, width - 1) != Value::Int(1);
@@ -384,12 +380,6 @@ pub(super) fn decoders(kinds: Option<&[Option<Kind>]>, columns: &[Column]) -> Ve
         .enumerate()
         .map(|(at, column)| Decoder::new(kinds.and_then(|kinds| kinds.get(at).copied().flatten()), column))
         .collect()
-}
-
-pub(super) fn driver<T>(
-    step: impl Future<Output = mysql_async::Result<T>>,
-) -> impl Future<Output = Result<T, DbError>> {
-    step.map(|outcome| outcome.map_err(DbError::from))
 }
 
 pub(super) fn forget_schema(lease: &mut Lease) {

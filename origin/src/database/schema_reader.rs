@@ -82,7 +82,7 @@ pub(super) async fn load(
     table: &TableName,
     limit: Duration,
 ) -> Result<Found, DbError> {
-    let work = async |connection: &mut Connection| Ok(read(connection, coverages, database, table).await?);
+    let work = async |connection: &mut Connection| read(connection, coverages, database, table).await;
     lease.run(SessionEffect::Nothing, limit, None, work).await
 }
 
@@ -103,7 +103,7 @@ pub(super) async fn relations(
     type Row = (String, String, String, Option<String>, Option<String>);
     let mut budget = DescriptionBudget::of_database(database);
     let work = async |connection: &mut Connection| {
-        Ok(connection.ask_within::<Row>(RELATIONS, (database.as_str(),), &mut budget).await?)
+        connection.ask_within::<Row>(RELATIONS, (database.as_str(),), &mut budget).await
     };
     let rows = lease.run(SessionEffect::Nothing, limit, None, work).await?;
     let (mut keys, mut primary): (Vec<ForeignKey>, HashMap<TableName, Vec<FieldName>>) = Default::default();
@@ -133,7 +133,7 @@ pub(super) async fn relations(
 }
 
 async fn names(lease: &mut Lease, query: &'static str, limit: Duration) -> Result<Vec<String>, DbError> {
-    let work = async |connection: &mut Connection| Ok(connection.ask(query, ()).await?);
+    let work = async |connection: &mut Connection| connection.ask(query, ()).await;
     lease.run(SessionEffect::Nothing, limit, None, work).await
 }
 
@@ -146,7 +146,7 @@ async fn read(
     coverages: &CharsetCoverages,
     database: &DatabaseName,
     table: &TableName,
-) -> mysql_async::Result<Found> {
+) -> Result<Found, DbError> {
     let place = (database.as_str(), table.as_str());
     if table.is_system() {
         return missing(connection, database).await;
@@ -185,12 +185,12 @@ async fn read(
 async fn parse<T: Send + 'static>(
     budget: &DescriptionBudget,
     parse: impl FnOnce() -> T + Send + 'static,
-) -> mysql_async::Result<T> {
+) -> Result<T, DbError> {
     if budget.used < PARSED_AT_ONCE_MAX_BYTES {
         return Ok(parse());
     }
     let parsed = tokio::task::spawn_blocking(parse).await;
-    parsed.map_err(|error| mysql_async::Error::Other(Box::new(error)))
+    parsed.map_err(|error| DbError::Unavailable(error.to_string().into()))
 }
 
 #[derive(Default)]
@@ -246,7 +246,7 @@ impl TableRows {
     }
 }
 
-async fn missing(connection: &mut Connection, database: &DatabaseName) -> mysql_async::Result<Found> {
+async fn missing(connection: &mut Connection, database: &DatabaseName) -> Result<Found, DbError> {
     let databases: Vec<String> = connection.ask(DATABASES, ()).await?;
     if databases.iter().any(|name| name == database.as_str()) {
         let tables: Vec<String> = connection.ask(TABLES, (database.as_str(),)).await?;

@@ -7,7 +7,7 @@ use super::deadline::Limit;
 use super::error::DbError;
 use super::pool::Lease;
 use super::run::related::{CellWriter, Members, members, size};
-use super::run::{self, SessionEffect, StatementStats, Written, driver, within};
+use super::run::{self, SessionEffect, StatementStats, Written, within};
 use crate::query::catalog::Layout;
 use crate::query::plan::Param;
 use crate::query::plan::include::Included;
@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Dropping an open transaction kills the connection, so that MariaDB rolls back.
-#[derive(Debug)]
 pub struct Transaction<'a> {
     lease: &'a mut Lease,
     progress: &'a StatementStats,
@@ -73,7 +72,7 @@ pub async fn write(
         Ok(checked) => return Box::pin(transact(lease, checked.into(), effect, limit, progress)).await,
         Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
     };
-    let work = async |connection: &mut Connection| Ok(run::execute(connection, statement).await?);
+    let work = async |connection: &mut Connection| run::execute(connection, statement).await;
     let written = lease.run(effect, limit, Some(progress), work).await;
     if written.is_ok() {
         lease.note_position(progress).await;
@@ -141,7 +140,7 @@ impl<'a> Transaction<'a> {
     async fn step(&mut self, statement: Statement) -> Result<Written, DbError> {
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
-        let written = within(left, driver(run::execute(connection, statement))).await;
+        let written = within(left, run::execute(connection, statement)).await;
         self.heed(started, written)
     }
 
@@ -182,7 +181,7 @@ impl<'a> Transaction<'a> {
             while let Some(row) = result.next().await? {
                 rows.push(run::values(&row, &cells));
             }
-            Ok(rows)
+            Ok::<_, DbError>(rows)
         };
         let rows = within(left, rows).await;
         self.heed(started, rows)
@@ -208,7 +207,7 @@ impl<'a> Transaction<'a> {
         self.lease.expect(SessionEffect::Anything);
         let (started, left) = (Instant::now(), self.left());
         let connection = self.lease.connection()?;
-        let rows = within(left, driver(run::first_two_rows(connection, statement))).await;
+        let rows = within(left, run::first_two_rows(connection, statement)).await;
         self.heed(started, rows).map(|(first, _)| first)
     }
 
@@ -311,7 +310,7 @@ impl<'a> Transaction<'a> {
 
     async fn command(&mut self, words: &'static str, limit: Limit) -> Result<(), DbError> {
         let connection = self.lease.connection()?;
-        within(limit, driver(connection.conn.query_drop(words))).await
+        within(limit, connection.conn.query_drop(words)).await
     }
 
     fn left(&self) -> Limit {

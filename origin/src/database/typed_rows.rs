@@ -2,6 +2,7 @@
 //! `clippy.toml` forbids them; the functions here return [`UnexpectedType`].
 
 use super::description_budget::DescriptionBudget;
+use super::error::DbError;
 use mysql_async::prelude::{FromRow, Protocol};
 use mysql_async::{Error, QueryResult, Row};
 
@@ -26,11 +27,11 @@ where
     rows.into_iter().collect()
 }
 
-/// After [`TooLarge`](super::description_budget::TooLarge) the connection must be closed: rows of the result are left.
+/// After [`DbError::DescriptionTooLarge`] the connection must be closed: rows of the result are left.
 pub(super) async fn all_within<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
     budget: &mut DescriptionBudget,
-) -> Result<Vec<T>, Error>
+) -> Result<Vec<T>, DbError>
 where
     T: FromRow,
     P: Protocol,
@@ -41,7 +42,7 @@ where
         budget.spend(&row)?;
         rows.push(typed(row));
     }
-    rows.into_iter().collect()
+    Ok(rows.into_iter().collect::<Result<_, _>>()?)
 }
 
 /// Returns the first row and discards the others.

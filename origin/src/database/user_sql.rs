@@ -51,7 +51,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         let started = Instant::now();
         let connection = lease.connection()?;
         let params = run::bind(params);
-        let prepared = within(deadline.left(), run::driver(connection.prepare(&text, &params))).await;
+        let prepared = within(deadline.left(), connection.prepare(&text, &params)).await;
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) if error.errno() == Some(errno::UNSUPPORTED_PS) && unbound && enveloped => {
@@ -73,7 +73,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
                 return;
             }
         };
-        let began = within(deadline.left(), run::driver(connection.execute(prepared, params))).await;
+        let began = within(deadline.left(), connection.execute(prepared, params)).await;
         progress.add_time(started);
         let mut result = match began {
             Ok(result) => result,
@@ -94,7 +94,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
             let (keys, decoders) = (unique_keys(&columns), decoders(&text, &columns));
             let mut encoder = Encoder::begin_as(format, Shape::Rows, &keys, CHUNK_ROOM_BYTES);
             loop {
-                match within(deadline.left(), run::driver(result.next())).await {
+                match within(deadline.left(), result.next()).await {
                     Ok(Some(row)) => run::write_row(&mut encoder, &keys, &decoders, &row),
                     Ok(None) => break,
                     Err(error) => {
@@ -159,10 +159,10 @@ async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effect
     let connection = lease.connection()?;
     let prepared = async {
         if schema.is_none() && connection.schema != DefaultSchema::Unset {
-            connection.leave_schema().await.map_err(|error| DbError::connecting(&error))?;
+            connection.leave_schema().await.map_err(DbError::connecting)?;
         }
         if effects.session == Session::Stateful && connection.session != SessionState::Pristine {
-            connection.reset().await.map_err(|error| DbError::connecting(&error))?;
+            connection.reset().await.map_err(DbError::connecting)?;
         }
         match schema {
             Some(name) => choose(connection, name).await,
@@ -219,7 +219,7 @@ fn done<P: Protocol>(result: &QueryResult<'_, '_, P>, format: Format) -> Vec<u8>
 /// before it refuses to prepare the statement.
 async fn unprepared(lease: &mut Lease, text: &str, progress: &StatementStats) -> Result<Vec<u8>, DbError> {
     let conn = &mut lease.connection()?.conn;
-    let mut result = run::driver(conn.query_iter(text)).await?;
+    let mut result = conn.query_iter(text).await?;
     let tail = several(&mut result, progress).await?;
     lease.end();
     Ok(tail)
@@ -237,7 +237,7 @@ async fn several<P: Protocol>(
             progress.add_rows(result.affected_rows());
             let last = result.is_empty();
             // Reading an empty set moves on to the next one, or returns the error that ended the call.
-            run::driver(result.next()).await?;
+            result.next().await?;
             if last {
                 break outcome;
             }
@@ -245,7 +245,7 @@ async fn several<P: Protocol>(
         }
         encoder.next_set();
         let (keys, decoders) = (unique_keys(&columns), run::decoders(None, &columns));
-        while let Some(row) = run::driver(result.next()).await? {
+        while let Some(row) = result.next().await? {
             run::write_row(&mut encoder, &keys, &decoders, &row);
             if encoder.len() > RESULTS_HELD_MAX_BYTES {
                 return Err(DbError::ResultsTooLarge);

@@ -45,7 +45,7 @@ impl CoalescedStatement for Inserts {
         }
     }
 
-    async fn run_one(connection: &mut Connection, shape: &RowShape, row: Vec<Param>) -> mysql_async::Result<Written> {
+    async fn run_one(connection: &mut Connection, shape: &RowShape, row: Vec<Param>) -> Result<Written, DbError> {
         execute(connection, sql::insert_one(shape, row)).await
     }
 
@@ -53,7 +53,7 @@ impl CoalescedStatement for Inserts {
         connection: &mut Connection,
         shape: &RowShape,
         rows: Vec<Vec<Param>>,
-    ) -> mysql_async::Result<Vec<Written>> {
+    ) -> Result<Vec<Written>, DbError> {
         let written = execute(connection, sql::insert_several(shape, rows)).await?;
         let keys = written.keys.into_iter();
         Ok(keys.map(|key| Written { affected: 1, keys: vec![key], ..Written::default() }).collect())

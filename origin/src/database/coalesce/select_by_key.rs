@@ -33,7 +33,7 @@ impl CoalescedStatement for Reads {
         !matches!(error, DbError::Timeout)
     }
 
-    async fn run_one(connection: &mut Connection, shape: &KeyShape, key: i64) -> mysql_async::Result<Option<Row>> {
+    async fn run_one(connection: &mut Connection, shape: &KeyShape, key: i64) -> Result<Option<Row>, DbError> {
         let (row, _) = first_two_rows(connection, sql::select_by_key(shape, key)).await?;
         Ok(row)
     }
@@ -42,7 +42,7 @@ impl CoalescedStatement for Reads {
         connection: &mut Connection,
         shape: &KeyShape,
         keys: Vec<i64>,
-    ) -> mysql_async::Result<Vec<Option<Row>>> {
+    ) -> Result<Vec<Option<Row>>, DbError> {
         let mut distinct = keys.clone();
         distinct.sort_unstable();
         distinct.dedup();

@@ -3,6 +3,7 @@
 //! opening waits until a connection is returned, at most for the wait timeout.
 
 use super::Accounts;
+use crate::database::error::DbError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
@@ -28,16 +29,6 @@ pub(in crate::database) struct Slot {
     _permit: OwnedSemaphorePermit,
 }
 
-#[derive(Debug, thiserror::Error)]
-#[error("all connections are in use")]
-pub(in crate::database) struct NoSlot;
-
-impl std::fmt::Debug for Slot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Slot")
-    }
-}
-
 impl ConnectionBudget {
     pub(super) fn new(most: usize, accounts: Weak<RwLock<Accounts>>, wait_timeout: Duration) -> Self {
         Self {
@@ -50,22 +41,22 @@ impl ConnectionBudget {
         }
     }
 
-    pub(in crate::database) async fn slot(self: &Arc<Self>) -> Result<Slot, NoSlot> {
+    pub(in crate::database) async fn slot(self: &Arc<Self>) -> Result<Slot, DbError> {
         let permit = match Arc::clone(&self.slots).try_acquire_owned() {
             Ok(permit) => permit,
-            Err(_) => tokio::time::timeout(self.wait_timeout, self.wait()).await.map_err(|_| NoSlot)??,
+            Err(_) => tokio::time::timeout(self.wait_timeout, self.wait()).await.map_err(|_| DbError::Overloaded)??,
         };
         Ok(Slot { budget: Arc::clone(self), _permit: permit })
     }
 
-    async fn wait(&self) -> Result<OwnedSemaphorePermit, NoSlot> {
+    async fn wait(&self) -> Result<OwnedSemaphorePermit, DbError> {
         // A single acquisition for the whole wait: the semaphore then serves requests in order of arrival.
         let mut slot = std::pin::pin!(Arc::clone(&self.slots).acquire_owned());
         let _waiting = Waiting::begin(self);
         loop {
             self.close_the_longest_unused();
             if let Ok(permit) = tokio::time::timeout(LOOK_AGAIN, &mut slot).await {
-                return permit.map_err(|_| NoSlot);
+                return permit.map_err(|_| DbError::Overloaded);
             }
         }
     }

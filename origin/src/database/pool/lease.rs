@@ -15,7 +15,6 @@ const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Dropping the lease returns the connection to the pool, first resetting a dirty session; kills a statement that still
 /// runs; closes a clean connection if a request waits until another connection can be opened.
-#[derive(Debug)]
 pub struct Lease {
     object: Option<Object<Connector>>,
     stage: Stage,

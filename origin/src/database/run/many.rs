@@ -2,7 +2,7 @@
 
 pub use super::rows::SecondConnection;
 use super::rows::{RelatedReads, RowWriter};
-use super::{CHUNK_BYTES, Chunks, SessionEffect, StatementStats, bind, driver, values, within, within_since};
+use super::{CHUNK_BYTES, Chunks, SessionEffect, StatementStats, bind, values, within, within_since};
 use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::pool::Lease;
@@ -87,7 +87,7 @@ pub fn many(
         let bound = lease.limit(limit);
         let mut started = Instant::now();
         let connection = lease.connection()?;
-        let began = within(bound.clone(), driver(connection.run(&text, bind(params)))).await;
+        let began = within(bound.clone(), connection.run(&text, bind(params))).await;
         let mut result = match began {
             Ok(result) => result,
             Err(error) => Err(lease.failed_and_reset(error).await)?,
@@ -98,7 +98,7 @@ pub fn many(
         let may_follow = format.has_trailer() || row_limit.as_ref().is_none_or(|limit| limit.is_announced);
         let mut more = false;
         loop {
-            match within_since(started, bound.clone(), driver(result.next())).await {
+            match within_since(started, bound.clone(), result.next()).await {
                 Ok(Some(_)) if rows.count() == page_rows => {
                     more = true;
                     if !may_follow {
@@ -136,7 +136,7 @@ pub fn many(
             Some(counting) => match counting.known_count(rows.encoder.rows(), more) {
                 Some(count) => Some(count),
                 None => {
-                    let work = async |connection: &mut Connection| Ok(number(connection, &counting.statement).await?);
+                    let work = async |connection: &mut Connection| number(connection, &counting.statement).await;
                     match lease.run(effect, limit, None, work).await {
                         Ok(count) => count,
                         Err(error) => Err(lease.failed_and_reset(error).await)?,
@@ -160,7 +160,7 @@ pub fn many(
     })
 }
 
-async fn number(connection: &mut Connection, statement: &Statement) -> mysql_async::Result<Option<u64>> {
+async fn number(connection: &mut Connection, statement: &Statement) -> Result<Option<u64>, DbError> {
     let params = bind(statement.params().to_vec());
     let mut result = connection.run(statement.text(), params).await?;
     let row = result.next().await?;

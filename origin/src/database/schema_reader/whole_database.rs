@@ -44,7 +44,7 @@ pub(in crate::database) async fn tables(
     database: &DatabaseName,
     limit: Duration,
 ) -> Result<Vec<Arc<Table>>, DbError> {
-    let work = async |connection: &mut Connection| Ok(read(connection, coverages, database).await?);
+    let work = async |connection: &mut Connection| read(connection, coverages, database).await;
     lease.run(SessionEffect::Nothing, limit, None, work).await
 }
 
@@ -52,7 +52,7 @@ async fn read(
     connection: &mut Connection,
     coverages: &CharsetCoverages,
     database: &DatabaseName,
-) -> mysql_async::Result<Vec<Arc<Table>>> {
+) -> Result<Vec<Arc<Table>>, DbError> {
     let budget = &mut DescriptionBudget::of_database(database);
     let rows = rows(connection, database, budget).await?;
     let charsets: BTreeSet<&str> =
@@ -79,7 +79,7 @@ async fn rows(
     connection: &mut Connection,
     database: &DatabaseName,
     budget: &mut DescriptionBudget,
-) -> mysql_async::Result<BTreeMap<String, TableRows>> {
+) -> Result<BTreeMap<String, TableRows>, DbError> {
     let place = (database.as_str(),);
     let mut tables: BTreeMap<String, TableRows> = BTreeMap::new();
     for (name, view, transactional, innodb) in
