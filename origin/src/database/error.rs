@@ -6,6 +6,7 @@ mod names;
 
 use super::description_budget::TooLarge;
 use super::errno::{self, SIGNALLED, code};
+use super::retry::Recovery;
 use super::single_flight::LoadAborted;
 use crate::query::catalog::broken_view;
 use host::is_refusal_of_host;
@@ -142,11 +143,6 @@ impl DbError {
         matches!(self, Self::Unavailable(_)) || self.code() == Some(ErrorCode::DatabaseUnavailable)
     }
 
-    /// The host ran no part of the statement, so the statement can be sent to another host.
-    pub fn is_refused_by_host(&self) -> bool {
-        matches!(self, Self::Refused(errno::UNKNOWN_COM | errno::OPTION_PREVENTS_STATEMENT, _)) && self.is_lost()
-    }
-
     pub fn errno(&self) -> Option<u16> {
         match self {
             // A SIGNAL may carry any error number, so its number says nothing about schema, locks or keys.
@@ -156,21 +152,19 @@ impl DbError {
         }
     }
 
-    /// The cached schema that the statement was planned with may be out of date.
-    pub fn means_stale_schema(&self) -> bool {
-        self.errno().is_some_and(|errno| errno::STALE_SCHEMA.contains(&errno))
-    }
-
-    /// `CHECKREAD` means, with `innodb_snapshot_isolation` (default since 11.6), that a row has changed.
-    pub fn is_deadlock(&self) -> bool {
-        matches!(self.errno(), Some(errno::CHECKREAD | errno::LOCK_DEADLOCK))
+    pub fn recovery(&self) -> Recovery {
+        match self.errno() {
+            Some(errno) if errno::STALE_SCHEMA.contains(&errno) => Recovery::Schema,
+            // `CHECKREAD` means, with `innodb_snapshot_isolation` (default since 11.6), that a row has changed.
+            Some(errno::CHECKREAD | errno::LOCK_DEADLOCK) => Recovery::Again,
+            Some(errno::UNKNOWN_COM | errno::OPTION_PREVENTS_STATEMENT) if self.is_lost() => Recovery::OtherHost,
+            _ if self.is_lost() => Recovery::Lost,
+            _ => Recovery::None,
+        }
     }
 
     pub fn is_duplicate(&self) -> bool {
-        match self {
-            Self::Refused(errno, refusal) => is_duplicate(*errno, &refusal.state),
-            _ => false,
-        }
+        matches!(self.errno(), Some(errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME))
     }
 
     /// Returns false for lock timeouts, and for [`DbError::Timeout`].
@@ -354,10 +348,6 @@ fn hint(errno: u16, message: &str) -> Option<&'static str> {
         errno::NON_DEFAULT_VALUE_FOR_GENERATED_COLUMN => "MariaDB computes it, and nothing was written: leave it out.",
         _ => return None,
     })
-}
-
-pub(super) fn is_duplicate(errno: u16, state: &str) -> bool {
-    matches!(errno, errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME) && state != SIGNALLED
 }
 
 pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {

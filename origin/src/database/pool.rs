@@ -392,12 +392,6 @@ fn beyond(count: usize) -> usize {
     usize::try_from(project_quota::beyond(count as u64)).unwrap_or(count)
 }
 
-impl std::fmt::Debug for QueueTicket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("QueueTicket")
-    }
-}
-
 impl Drop for QueueTicket {
     fn drop(&mut self) {
         self.account.requests.fetch_sub(1, Ordering::Relaxed);

@@ -5,6 +5,7 @@ mod ids;
 use super::records::{self, Failure, Tables, Writer};
 use super::request_context::RequestContext;
 use super::respond;
+use crate::database::retry::{Recovery, Repeatable, retry_once};
 use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, ReadFrom};
@@ -22,8 +23,7 @@ use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
 use std::sync::Arc;
 
-/// Retries the whole batch once after a stale schema, after a rollback by a deadlock, or if the host refused a
-/// statement because the host has left its cluster or is read-only.
+/// Retries the whole batch, see [`retry_once`].
 pub(super) async fn run(
     app: &Arc<ServiceState>,
     caller: &Caller,
@@ -32,14 +32,16 @@ pub(super) async fn run(
 ) -> Result<Response, Problem> {
     let mut attempt = Attempt { app, caller, batch, tables: Vec::new(), record };
     attempt.load().await?;
-    let answer = match attempt.once().await {
-        Err(fault) if fault.means_stale_schema() => {
+    let reads = batch.steps().iter().all(|step| step.operation().is_read());
+    let work = if reads { Repeatable::Read } else { Repeatable::Write };
+    let outcome = attempt.once().await;
+    let again = async |fault, age| {
+        if age == SchemaAge::Fresh {
             attempt.reload(fault).await?;
-            attempt.once().await
         }
-        Err(fault) if fault.is_worth_retrying() => attempt.once().await,
-        outcome => outcome,
+        attempt.once().await
     };
+    let answer = retry_once(work, outcome, again).await;
     let answer = answer.map_err(|fault| fault.into_problem(batch, &attempt.tables))?;
     let trailer = Trailer { limited: answer.is_limited, more: answer.has_more, ..Trailer::default() };
     Ok(respond::json(envelope::success_with(&answer.payload, &trailer)))
@@ -57,15 +59,19 @@ impl From<DbError> for Fault {
     }
 }
 
+impl From<Problem> for Fault {
+    fn from(problem: Problem) -> Self {
+        Self { at: None, failure: problem.into() }
+    }
+}
+
+impl From<&Fault> for Recovery {
+    fn from(fault: &Fault) -> Self {
+        Self::from(&fault.failure)
+    }
+}
+
 impl Fault {
-    fn means_stale_schema(&self) -> bool {
-        matches!(&self.failure, Failure::Database(error) if error.means_stale_schema())
-    }
-
-    fn is_worth_retrying(&self) -> bool {
-        matches!(&self.failure, Failure::Database(error) if error.is_deadlock() || error.is_refused_by_host())
-    }
-
     fn into_problem(self, batch: &Batch, tables: &[Tables]) -> Problem {
         let problem = self.failure.into_problem();
         match self.at {
@@ -118,14 +124,14 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    async fn reload(&mut self, fault: Fault) -> Result<(), Problem> {
+    async fn reload(&mut self, fault: Fault) -> Result<(), Fault> {
         let Some(at) = fault.at else {
-            return Err(fault.into_problem(self.batch, &self.tables));
+            return Err(fault);
         };
         self.tables_of(at, SchemaAge::Fresh).await?;
         // Other operations may use the same tables, so all are loaded again.
         self.tables.clear();
-        self.load().await
+        Ok(self.load().await?)
     }
 
     async fn tables_of(&self, at: usize, age: SchemaAge) -> Result<Tables, Problem> {

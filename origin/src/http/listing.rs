@@ -4,6 +4,7 @@ use super::records::{self, BodyWanted, Failure};
 use super::request_context::RequestContext;
 use super::respond;
 use crate::database::error::no_database;
+use crate::database::retry::{Repeatable, retry_once};
 use crate::database::{DbError, Lease, ReadFrom, listing};
 use crate::query::plan::access::Rights;
 use crate::query::role::TableRule;
@@ -19,7 +20,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Retries once if the connection to MariaDB was lost.
 pub(super) async fn run(
     app: &Arc<ServiceState>,
     caller: &Caller,
@@ -28,10 +28,8 @@ pub(super) async fn run(
     record: &RequestContext,
 ) -> Result<Response, Problem> {
     let list = Lister { app, caller, record };
-    let outcome = match list.once(&listing, extent).await {
-        Err(Failure::Database(error)) if error.is_lost() => list.once(&listing, extent).await,
-        outcome => outcome,
-    };
+    let outcome = list.once(&listing, extent).await;
+    let outcome = retry_once(Repeatable::Read, outcome, |_, _| list.once(&listing, extent)).await;
     outcome.map_err(Failure::into_problem)
 }
 

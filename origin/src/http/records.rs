@@ -9,6 +9,7 @@ mod write;
 use super::idempotency::IdempotentInsert;
 use super::request_context::RequestContext;
 use super::respond;
+use crate::database::retry::{Recovery, Repeatable, retry_once};
 use crate::database::run::{Reading, ReadingOne};
 use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
@@ -35,8 +36,7 @@ pub(super) enum BodyWanted {
     Head,
 }
 
-/// A read that may have failed on a replica is first retried on the primary. After that, retries once after a stale
-/// schema, a deadlock or a read's lost connection, or if the host has left its cluster or is read-only.
+/// A read that may have failed on a replica is first retried on the primary; see [`retry_once`] for what follows.
 pub(super) async fn run(
     app: &Arc<ServiceState>,
     caller: &Caller,
@@ -56,21 +56,16 @@ pub(super) async fn run(
     {
         outcome = Box::pin(attempt.once(&tables)).await;
     }
-    match outcome {
-        Err(Failure::Database(error)) if error.means_stale_schema() => {
-            let tables = Box::pin(attempt.tables(SchemaAge::Fresh)).await?;
-            Box::pin(attempt.once(&tables)).await
-        }
-        Err(Failure::Database(error))
-            if error.is_deadlock() || error.is_refused_by_host() || (error.is_lost() && operation.is_read()) =>
-        {
-            Box::pin(attempt.once(&tables)).await
-        }
-        outcome => outcome,
-    }
-    .map_err(Failure::into_problem)
-    .map_err(|problem| search_errors::name(tables.show_own_fault(problem, operation), operation))
-    .map_err(|problem| write::mention_stored(problem, operation, tables.root().traits()))
+    let work = if operation.is_read() { Repeatable::Read } else { Repeatable::Write };
+    let again = async |_, age| match age {
+        SchemaAge::Fresh => attempt.once(&attempt.tables(age).await?).await,
+        SchemaAge::Cached => attempt.once(&tables).await,
+    };
+    retry_once(work, outcome, again)
+        .await
+        .map_err(Failure::into_problem)
+        .map_err(|problem| search_errors::name(tables.show_own_fault(problem, operation), operation))
+        .map_err(|problem| write::mention_stored(problem, operation, tables.root().traits()))
 }
 
 pub(super) enum Failure {
@@ -81,6 +76,15 @@ pub(super) enum Failure {
 impl From<Problem> for Failure {
     fn from(problem: Problem) -> Self {
         Self::Problem(problem)
+    }
+}
+
+impl From<&Failure> for Recovery {
+    fn from(failure: &Failure) -> Self {
+        match failure {
+            Failure::Problem(_) => Self::None,
+            Failure::Database(error) => error.recovery(),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::records::Failure;
 use super::request_context::RequestContext;
 use super::respond;
 use crate::database::error::no_database;
+use crate::database::retry::{Repeatable, retry_once};
 use crate::database::user_sql::{self, UserSql};
 use crate::database::{ReadFrom, errno};
 use crate::query::sql;
@@ -59,14 +60,13 @@ pub(super) async fn run(
         let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
         respond::chunks(chunks, format, || record.stream(caller)).await
     };
-    let answer = match attempt().await {
-        // A deadlock has rolled back the whole transaction. CALL and compound statements can commit before the
-        // deadlock.
-        Err(Failure::Database(error)) if error.is_deadlock() && effects.results == Results::One => {
-            Box::pin(attempt()).await
-        }
-        answer => answer,
+    let work = match effects.results {
+        Results::One => Repeatable::UserSql,
+        // CALL and compound statements can commit before they fail.
+        Results::Any => Repeatable::No,
     };
+    let outcome = attempt().await;
+    let answer = retry_once(work, outcome, |_, _| attempt()).await;
     answer.map_err(|failure| match failure {
         // The records API gets this error only for a view whose definer is gone, which `DbError` handles.
         Failure::Database(error) if error.errno() == Some(errno::ACCESS_DENIED) && effects.results == Results::Any => {

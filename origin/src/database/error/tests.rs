@@ -4,27 +4,38 @@ use super::*;
 
 #[test]
 fn faults_of_a_cluster_are_no_faults_of_the_statement() {
+    let (deadlock, lost) = (ErrorCode::Deadlock, ErrorCode::DatabaseUnavailable);
     let errors = [
-        (1047, "08S01", "WSREP has not yet prepared node for application use", ErrorCode::DatabaseUnavailable),
-        (1180, "HY000", "Got error 5 \"Input/output error\" during COMMIT", ErrorCode::DatabaseUnavailable),
-        (1105, "HY000", "WSREP replication failed.", ErrorCode::DatabaseUnavailable),
-        (1213, "40001", "WSREP detected deadlock/conflict", ErrorCode::Deadlock),
-        (1020, "HY000", "Record has changed since last read in table 't'", ErrorCode::Deadlock),
-        (1105, "HY000", "Maximum writeset size exceeded", ErrorCode::SqlError),
+        (1047, "08S01", "WSREP has not yet prepared node for application use", Recovery::OtherHost, lost),
+        (1290, "HY000", "The MariaDB server is running with the --read-only option", Recovery::OtherHost, lost),
+        (1180, "HY000", "Got error 5 \"Input/output error\" during COMMIT", Recovery::Lost, lost),
+        (1105, "HY000", "WSREP replication failed.", Recovery::Lost, lost),
+        (1213, "40001", "WSREP detected deadlock/conflict", Recovery::Again, deadlock),
+        (1020, "HY000", "Record has changed since last read in table 't'", Recovery::Again, deadlock),
+        (1105, "HY000", "Maximum writeset size exceeded", Recovery::None, ErrorCode::SqlError),
+        (1146, "42S02", "Table 'd.t' doesn't exist", Recovery::Schema, ErrorCode::TableNotFound),
     ];
-    for (code, state, message, expected) in errors {
+    for (code, state, message, recovery, expected) in errors {
         let error: DbError = mysql_async::Error::Server(mysql_async::ServerError {
             code,
             message: message.to_owned(),
             state: state.to_owned(),
         })
         .into();
-        let is_lost = expected == ErrorCode::DatabaseUnavailable;
-        assert_eq!(error.is_lost(), is_lost, "{message}");
-        assert_eq!(error.is_deadlock(), expected == ErrorCode::Deadlock, "{message}");
+        assert_eq!(error.recovery(), recovery, "{message}");
         let problem = error.into_problem();
         assert_eq!(problem.code(), expected, "{message}");
-        assert_eq!(problem.code().retryable(), expected != ErrorCode::SqlError);
+        assert_eq!(problem.code().retryable(), [deadlock, lost].contains(&expected));
+    }
+}
+
+#[test]
+fn a_refused_login_is_no_error_of_the_statement() {
+    for (errno, expected) in [(1045, ErrorCode::DatabaseUnavailable), (1040, ErrorCode::Overloaded)] {
+        let (state, message) = ("28000".to_owned(), "Access denied for user 'selkie-a'".to_owned());
+        let problem = DbError::Refused(errno, Refusal { state, message, row: None }).connecting().into_problem();
+        assert_eq!(problem.code(), expected);
+        assert!(!problem.message().contains("selkie-a"), "{problem:?}");
     }
 }
 
