@@ -5,7 +5,6 @@
 mod many;
 mod params;
 mod progress;
-mod records;
 pub(super) mod related;
 mod rows;
 
@@ -17,7 +16,7 @@ use super::pool::Lease;
 use super::position::Position;
 use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::include::Included;
-use crate::query::sql::{self, DuplicateReport, RuleCheckColumn, Statement};
+use crate::query::sql::{self, RecordColumns, ResultColumns, Statement};
 use bytes::Bytes;
 use futures_util::Stream;
 pub use many::{Counting, NextPage, Reading, RowLimit, SecondConnection, many};
@@ -25,11 +24,11 @@ use mysql_async::prelude::{FromRow as _, Queryable as _};
 use mysql_async::{Column, Row, Value};
 pub(super) use params::{bind, values};
 pub use progress::{STEPS_MAX_COUNT, StatementStats, Step, StepKind};
-use records::Records;
 use related::CellWriter;
-use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
+use shared::envelope::{ColumnLabels, Encoder, Shape, write_object, write_string};
 use shared::format::Format;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -203,31 +202,33 @@ impl Written {
         self.last_insert_id = next.last_insert_id;
         self.denied |= next.denied;
     }
+
+    fn skip(&mut self, returns_record: bool) {
+        self.keys.push(NULL.to_vec());
+        self.records.extend(returns_record.then(|| NULL.to_vec()));
+    }
 }
 
-/// With [`DuplicateReport::Fails`], returns a skipped row instead of a duplicate-key error. For a list of rows, the
+/// Returns a skipped row instead of a duplicate-key error, if the statement skips duplicates. For a list of rows, the
 /// error names the row at fault if MariaDB tells which one.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> Result<Written, DbError> {
-    let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
-    let batch_offset = statement.batch_offset();
-    let records = if statement.returned().is_some() { vec![NULL.to_vec()] } else { Vec::new() };
+    let (skips_duplicates, sets_variables) = (statement.skips_duplicates(), statement.sets_variables());
+    let (batch_offset, returns_record) = (statement.batch_offset(), statement.columns().record.is_some());
     let outcome = read_write_result(connection, statement).await;
-    if verdict != RuleCheckColumn::None && outcome.as_ref().map_or(true, |written| written.denied) {
+    if sets_variables && outcome.as_ref().map_or(true, |written| written.denied) {
         connection.session = SessionState::Dirty;
     }
-    match (duplicates, outcome) {
-        (DuplicateReport::Fails, Err(error)) if error.is_duplicate() => {
-            Ok(Written { keys: vec![NULL.to_vec()], records, ..Written::default() })
+    match outcome {
+        Err(error) if skips_duplicates && error.is_duplicate() => {
+            let mut written = Written::default();
+            written.skip(returns_record);
+            Ok(written)
         }
-        (_, Err(error @ DbError::Refused(..))) if batch_offset.is_some() => {
+        Err(error @ DbError::Refused(..)) if batch_offset.is_some() => {
             let at = failed_row(connection).await?;
             Err(error.in_row(at.and_then(|at| Some(batch_offset? + usize::try_from(at).ok()?.checked_sub(1)?))))
         }
-        (DuplicateReport::Marked, Err(error)) => {
-            connection.session = SessionState::Dirty;
-            Err(error)
-        }
-        (_, outcome) => outcome,
+        outcome => outcome,
     }
 }
 
@@ -248,61 +249,58 @@ async fn failed_row(connection: &mut Connection) -> Result<Option<u64>, DbError>
 }
 
 const NULL: &[u8] = b"null";
-/// Marker columns before the key columns of a [`DuplicateReport::Marked`] statement.
-const MARKS: usize = 2;
 
 async fn read_write_result(connection: &mut Connection, statement: Statement) -> Result<Written, DbError> {
     let mut written = Written::default();
-    let (duplicates, verdict) = (statement.duplicates(), statement.verdict());
-    let returned = statement.returned().cloned();
+    let ResultColumns { skipped, key, record, rule, is_check } = statement.columns().clone();
     let (text, params) = statement.into_parts();
     let mut result = connection.run(&text, bind(params)).await?;
     let columns = result.columns().unwrap_or_default();
-    let width = columns.len();
-    let checked = usize::from(verdict == RuleCheckColumn::Last);
-    let records = returned.map(|returned| Records::new(returned, &columns[..width.saturating_sub(checked)]));
-    let keys_end = records.as_ref().map_or(width.saturating_sub(checked), Records::start);
-    let decoders = decoders(None, &columns[..keys_end]);
-    if verdict == RuleCheckColumn::First {
-        while let Some(row) = result.next().await? {
-            written.denied |= *value(&row, 0) != Value::Int(1);
-        }
-        result.drop_result().await?;
-        return Ok(written);
-    }
-    let returns_rows = width > 0;
+    let part = |range: &Range<usize>| columns.get(range.clone()).unwrap_or_default();
+    let key_decoders = decoders(None, part(&key));
+    let record = record.map(|record| (decoders(Some(&record.layout.kinds), part(&record.cells)), record));
+    let is_one = |row: &Row, at: usize| *value(row, at) == Value::Int(1);
     let mut bytes = 0;
-    let marks = match duplicates {
-        DuplicateReport::Marked if returns_rows => MARKS,
-        _ => 0,
-    };
     while let Some(row) = result.next().await? {
-        if marks > 0 && *value(&row, 0) != Value::NULL {
-            written.keys.push(NULL.to_vec());
-            written.records.extend(records.as_ref().map(|_| NULL.to_vec()));
+        if skipped.is_some_and(|at| *value(&row, at) != Value::NULL) {
+            written.skip(record.is_some());
             continue;
         }
-        if decoders.len() > marks {
-            written.keys.push(key_json(&decoders[marks..], &row, marks));
+        written.denied |= rule.is_some_and(|at| !is_one(&row, at));
+        if is_check {
+            continue;
         }
-        if let Some(records) = &records {
-            let record = records.json(&row);
-            bytes += record.len();
-            written.records.push(record);
+        if !key_decoders.is_empty() {
+            written.keys.push(key_json(&key_decoders, &row, key.start));
+        }
+        if let Some((decoders, record)) = &record {
+            let json = match record.readable {
+                Some(at) if !is_one(&row, at) => NULL.to_vec(),
+                _ => record_json(record, decoders, &row),
+            };
+            bytes += json.len();
+            written.records.push(json);
             let count = written.records.len();
             if count > 1 && (count > BATCH_ANSWER_MAX_ROWS || bytes > BATCH_ANSWER_MAX_BYTES) {
                 return Err(DbError::AnswerTooLarge);
             }
         }
-        written.denied |= verdict == RuleCheckColumn::Last && *value(&row, width - 1) != Value::Int(1);
         written.affected += 1;
     }
-    if !returns_rows {
+    if columns.is_empty() {
         written.affected = result.affected_rows();
         written.last_insert_id = result.last_insert_id().unwrap_or_default();
     }
     result.drop_result().await?;
     Ok(written)
+}
+
+fn record_json(record: &RecordColumns, decoders: &[Decoder], row: &Row) -> Vec<u8> {
+    let cell = |at: usize| value(row, record.cells.start + at);
+    let mut out = Vec::new();
+    let is_null = |at| *cell(at) == Value::NULL;
+    write_object(&mut out, &record.layout.keys, is_null, |at, out| decoders[at].write(cell(at), out));
+    out
 }
 
 /// Returns a single column's value, or else a string of the values joined by commas, as in the path segment `{id}`.

@@ -11,7 +11,7 @@ use super::run::{self, SessionEffect, StatementStats, Written, within};
 use crate::query::catalog::Layout;
 use crate::query::plan::Param;
 use crate::query::plan::include::Included;
-use crate::query::sql::{RuleCheckColumn, Statement};
+use crate::query::sql::Statement;
 use mysql_async::Row;
 use mysql_async::prelude::Queryable as _;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS, INCLUDE_BATCH_MAX_RECORDS};
@@ -67,7 +67,7 @@ pub async fn write(
     progress: &StatementStats,
 ) -> Result<Written, DbError> {
     let statement = match <[Statement; 1]>::try_from(statements) {
-        Ok([statement]) if statement.verdict() == RuleCheckColumn::None => statement,
+        Ok([statement]) if statement.columns().rule.is_none() => statement,
         // `transact` is boxed: otherwise the future of every single statement would reserve space for it.
         Ok(checked) => return Box::pin(transact(lease, checked.into(), effect, limit, progress)).await,
         Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,

@@ -253,7 +253,10 @@ impl<'a> Attempt<'a> {
 fn shown_fields(statements: &[Statement], answer: InsertAnswer) -> &[u8] {
     match answer {
         InsertAnswer::Hidden | InsertAnswer::HiddenList(_) => b"hidden",
-        _ => statements.first().and_then(Statement::returned).map_or(b"", |returned| returned.layout.keys.as_bytes()),
+        _ => {
+            let record = statements.first().and_then(|statement| statement.columns().record.as_ref());
+            record.map_or(b"", |record| record.layout.keys.as_bytes())
+        }
     }
 }
 

@@ -34,6 +34,7 @@ pub use select::{count, explain, included, select, select_for_update, shared_by_
 pub use select_by_key::{select_by_key, select_by_keys};
 use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
+use std::ops::Range;
 use std::sync::Arc;
 pub use update::update;
 
@@ -41,48 +42,45 @@ pub use update::update;
 pub struct Statement {
     text: String,
     params: Vec<Param>,
-    duplicates: DuplicateReport,
-    verdict: RuleCheckColumn,
-    returned: Option<Returned>,
+    columns: ResultColumns,
+    skips_duplicates: bool,
+    sets_variables: bool,
     batch_offset: Option<usize>,
 }
 
-#[derive(Clone, Debug)]
-pub struct Returned {
-    pub layout: Arc<Layout>,
-    /// A column follows that is 1 if the caller may read the record.
-    pub is_ruled: bool,
+/// The columns of the rows that a write returns. A write without any reports its number of rows, and the last insert id.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResultColumns {
+    /// Not NULL in a row that a conflict skipped; the other cells of such a row have no meaning.
+    pub skipped: Option<usize>,
+    pub key: Range<usize>,
+    pub record: Option<RecordColumns>,
+    /// 1 if the record meets the rules of the caller's role. Otherwise the transaction must be rolled back.
+    pub rule: Option<usize>,
+    /// The only row is about the records of the previous statement.
+    pub is_check: bool,
 }
 
-/// The columns' names are part of the statement's text.
-impl PartialEq for Returned {
-    fn eq(&self, other: &Self) -> bool {
-        self.is_ruled == other.is_ruled && self.layout.kinds == other.layout.kinds
+impl ResultColumns {
+    fn next(&self) -> usize {
+        let last = |record: &RecordColumns| record.cells.end + usize::from(record.readable.is_some());
+        self.record.as_ref().map_or(self.key.end, last)
     }
 }
 
-/// Where a statement returns whether the records meet the rules of the caller's role. After a value other than 1,
-/// except in a row that a conflict skipped, the transaction must be rolled back. A failed statement may leave the
-/// session variables `@selkie_denied` and `@selkie_conflict` set.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RuleCheckColumn {
-    #[default]
-    None,
-    Next,
-    /// The first cell of the only row is the verdict about the records of the previous statement.
-    First,
-    Last,
+#[derive(Clone, Debug)]
+pub struct RecordColumns {
+    pub cells: Range<usize>,
+    /// 1 if the caller may read the record.
+    pub readable: Option<usize>,
+    pub layout: Arc<Layout>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DuplicateReport {
-    /// The statement skips no rows, or returns none.
-    #[default]
-    NotReported,
-    /// The first returned column is not NULL for a skipped row; the second has no meaning. A failed statement may leave
-    /// the session variable `@selkie_conflict` set.
-    Marked,
-    Fails,
+/// The columns' names are part of the statement's text.
+impl PartialEq for RecordColumns {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.cells, self.readable, &self.layout.kinds) == (&other.cells, other.readable, &other.layout.kinds)
+    }
 }
 
 impl Statement {
@@ -94,16 +92,19 @@ impl Statement {
         &self.params
     }
 
-    pub fn duplicates(&self) -> DuplicateReport {
-        self.duplicates
+    pub fn columns(&self) -> &ResultColumns {
+        &self.columns
     }
 
-    pub fn verdict(&self) -> RuleCheckColumn {
-        self.verdict
+    /// A row whose key exists is skipped: its error says so.
+    pub fn skips_duplicates(&self) -> bool {
+        self.skips_duplicates
     }
 
-    pub fn returned(&self) -> Option<&Returned> {
-        self.returned.as_ref()
+    /// If the statement fails, or a record does not meet the role's rules, the session variables `@selkie_denied` and
+    /// `@selkie_conflict` may stay set.
+    pub fn sets_variables(&self) -> bool {
+        self.sets_variables
     }
 
     pub fn batch_offset(&self) -> Option<usize> {

@@ -2,7 +2,7 @@
 //! [`Builder::param`] values, [`Builder::verbatim`] users' own statements.
 
 use super::tokens::{Token, Tokens};
-use super::{DuplicateReport, Returned, RuleCheckColumn, Statement};
+use super::{ResultColumns, Statement};
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Operand, Param, SqlConversion};
@@ -11,22 +11,15 @@ use crate::query::plan::{ColumnRef, Operand, Param, SqlConversion};
 pub(super) struct Builder {
     text: String,
     params: Vec<Param>,
-    duplicates: DuplicateReport,
-    verdict: RuleCheckColumn,
-    returned: Option<Returned>,
-    batch_offset: Option<usize>,
+    pub(super) returned: ResultColumns,
+    pub(super) skips_duplicates: bool,
+    pub(super) sets_variables: bool,
+    pub(super) batch_offset: Option<usize>,
 }
 
 impl Builder {
     pub(super) fn new() -> Self {
-        Self {
-            text: String::with_capacity(256),
-            params: Vec::new(),
-            duplicates: DuplicateReport::NotReported,
-            verdict: RuleCheckColumn::None,
-            returned: None,
-            batch_offset: None,
-        }
+        Self { text: String::with_capacity(256), ..Self::default() }
     }
 
     pub(super) fn syntax(&mut self, words: &'static str) -> &mut Self {
@@ -156,25 +149,16 @@ impl Builder {
         self.text.push_str(rest);
     }
 
-    pub(super) fn duplicates(&mut self, duplicates: DuplicateReport) {
-        self.duplicates = duplicates;
-    }
-
-    pub(super) fn verdict(&mut self, verdict: RuleCheckColumn) {
-        self.verdict = verdict;
-    }
-
-    pub(super) fn returned(&mut self, returned: Returned) {
-        self.returned = Some(returned);
-    }
-
-    pub(super) fn batch_offset(&mut self, row: usize) {
-        self.batch_offset = Some(row);
+    /// Appends the columns of the key to those that the statement returns.
+    pub(super) fn returned_key(&mut self, table: &Table, columns: &[usize]) -> &mut Self {
+        let start = self.returned.next();
+        self.returned.key = start..start + columns.len();
+        self.columns(table, columns)
     }
 
     pub(super) fn finish(self) -> Statement {
-        let Self { text, params, duplicates, verdict, returned, batch_offset } = self;
-        Statement { text, params, duplicates, verdict, returned, batch_offset }
+        let Self { text, params, returned: columns, skips_duplicates, sets_variables, batch_offset } = self;
+        Statement { text, params, columns, skips_duplicates, sets_variables, batch_offset }
     }
 }
 

@@ -2,12 +2,12 @@
 //! its key as the last insert id, or no key. Conflicts are never handled by IGNORE, which would also accept invalid
 //! values and broken foreign keys.
 
+use super::Statement;
 use super::builder::Builder;
 use super::returning::{self, rule};
-use super::{DuplicateReport, RuleCheckColumn, Statement};
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, Returning, is_key};
+use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, is_key};
 
 /// MariaDB allows 65,535; the rest is for conditions and values of the caller's role.
 const PLACEHOLDERS_MAX: usize = 65_000;
@@ -20,29 +20,20 @@ const STATEMENT_MAX_ROWS: usize = 1_000;
 type Row = Vec<Option<Operand>>;
 
 /// The statements must run in one transaction. `packet_max_bytes` is `max_allowed_packet`.
-pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec<Statement> {
+pub fn insert(mut insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
         OnConflict::Skip => 1,
         _ => (PLACEHOLDERS_MAX / insert.columns.len().max(1)).clamp(1, STATEMENT_MAX_ROWS),
     };
     // Leaves room for the statement's own text.
     let most_bytes = STATEMENT_MAX_BYTES.min(packet_max_bytes / 2);
-    let kept = insert.columns[insert.columns.len() - insert.set_count..].to_vec();
-    let shape = Shape {
-        kept,
-        set: insert.set_on_conflict,
-        is_list: insert.is_list,
-        columns: insert.columns,
-        returning: insert.returning,
-        records: insert.records,
-        on_conflict: insert.on_conflict,
-        check: insert.check,
-    };
+    let rows = std::mem::take(&mut insert.rows);
+    let shape = Shape(insert);
     let mut statements = Vec::new();
     let mut first = 0;
     let mut chunk: Vec<Row> = Vec::new();
     let mut bytes = 0;
-    for row in insert.rows {
+    for row in rows {
         let cell_bytes = |cell: &Option<Operand>| cell.as_ref().map_or(CELL_MAX_BYTES, Operand::max_bytes);
         let row_bytes: usize = row.iter().map(cell_bytes).sum();
         let fits = chunk.last().is_none_or(|last| {
@@ -61,25 +52,16 @@ pub fn insert(insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec
     statements
 }
 
-struct Shape {
-    columns: Vec<usize>,
-    is_list: bool,
-    /// Set by the caller's role in new records. An upsert does not copy these values to an existing record.
-    kept: Vec<usize>,
-    set: Vec<(usize, Operand)>,
-    returning: Vec<usize>,
-    records: Option<Returning>,
-    on_conflict: OnConflict,
-    check: Option<InsertCheck>,
-}
+/// The insert without its rows.
+struct Shape(Insert);
 
 impl Shape {
     /// All rows of an upsert must give the same fields, since it must not change fields that a row does not give. Rows
     /// are never reordered: a later row may conflict with an earlier one.
     fn may_share(&self, one: &Row, other: &Row) -> bool {
         let gives = |row: &Row, at: usize| row.get(at).is_some_and(Option::is_some);
-        match self.on_conflict {
-            OnConflict::Update { .. } => (0..self.columns.len()).all(|at| gives(one, at) == gives(other, at)),
+        match self.0.on_conflict {
+            OnConflict::Update { .. } => (0..self.0.columns.len()).all(|at| gives(one, at) == gives(other, at)),
             _ => true,
         }
     }
@@ -87,7 +69,7 @@ impl Shape {
     fn statement(&self, mut rows: Vec<Row>, first: usize, scope: &Scope<'_>) -> Statement {
         let table = scope.root();
         let given = self.given(&mut rows);
-        let columns = given.as_deref().unwrap_or(&self.columns);
+        let columns = given.as_deref().unwrap_or(&self.0.columns);
         let mut sql = Builder::new();
         sql.syntax("INSERT INTO ").table(table).syntax(" (").columns(table, columns).syntax(") VALUES ");
         sql.list(rows, |sql, row| {
@@ -99,11 +81,11 @@ impl Shape {
             });
             sql.syntax(")");
         });
-        match self.on_conflict {
+        match self.0.on_conflict {
             OnConflict::Refuse | OnConflict::Skip => {}
             OnConflict::Update { anchor } => {
                 sql.syntax(" ON DUPLICATE KEY UPDATE ");
-                if let Some(check) = &self.check {
+                if let Some(check) = &self.0.check {
                     mark(&mut sql, check, anchor, scope);
                 }
                 self.update(&mut sql, columns, anchor, table);
@@ -111,42 +93,40 @@ impl Shape {
             OnConflict::Ignore { anchor } => self.ignore(&mut sql, anchor, table),
         }
         let mut separator = " RETURNING ";
-        if self.returns() && matches!(self.on_conflict, OnConflict::Ignore { .. }) {
+        if self.returns() && matches!(self.0.on_conflict, OnConflict::Ignore { .. }) {
             sql.syntax(separator).syntax("@selkie_conflict, @selkie_conflict := NULL");
-            sql.duplicates(DuplicateReport::Marked);
+            sql.returned.skipped = Some(0);
+            sql.returned.key = 2..2;
+            sql.sets_variables = true;
             separator = ", ";
         }
-        if !self.returning.is_empty() {
-            sql.syntax(separator).columns(table, &self.returning);
+        if !self.0.returning.is_empty() {
+            sql.syntax(separator).returned_key(table, &self.0.returning);
             separator = ", ";
         }
-        if let Some(records) = &self.records {
+        if let Some(records) = &self.0.records {
             sql.syntax(separator);
             returning::records(&mut sql, records, scope);
             separator = ", ";
         }
-        if let Some(check) = &self.check {
+        if let Some(check) = &self.0.check {
             sql.syntax(separator);
             self.verdict(&mut sql, check, scope);
         }
-        if self.is_list {
-            sql.batch_offset(first);
-        }
-        if self.on_conflict == OnConflict::Skip {
-            sql.duplicates(DuplicateReport::Fails);
-        }
+        sql.batch_offset = self.0.is_list.then_some(first);
+        sql.skips_duplicates = self.0.on_conflict == OnConflict::Skip;
         sql.finish()
     }
 
     fn returns(&self) -> bool {
-        !self.returning.is_empty() || self.records.is_some() || self.check.is_some()
+        !self.0.returning.is_empty() || self.0.records.is_some() || self.0.check.is_some()
     }
 
     /// 1 if the row meets the role's rules. `database::run` ignores the value of a skipped row
     /// ([`OnConflict::Ignore`]).
     fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
-        sql.verdict(RuleCheckColumn::Last);
-        let OnConflict::Update { .. } = self.on_conflict else {
+        sql.returned.rule = Some(sql.returned.next());
+        let OnConflict::Update { .. } = self.0.on_conflict else {
             rule(sql, check.inserted(), scope);
             return;
         };
@@ -160,11 +140,11 @@ impl Shape {
 
     /// All rows must give the same columns.
     fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
-        let OnConflict::Update { .. } = self.on_conflict else {
+        let OnConflict::Update { .. } = self.0.on_conflict else {
             return None;
         };
         let first = rows.first()?;
-        let columns = self.columns.iter().zip(first);
+        let columns = self.0.columns.iter().zip(first);
         let given = columns.filter(|(_, cell)| cell.is_some()).map(|(at, _)| *at);
         let given = given.collect();
         for row in rows {
@@ -175,17 +155,19 @@ impl Shape {
 
     /// Sets column `anchor` to itself if nothing changes.
     fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
-        let changes = |at: &usize| !is_key(*at, table) && !self.kept.contains(at);
+        // Set by the caller's role in new records: not copied to an existing record.
+        let kept = &self.0.columns[self.0.columns.len() - self.0.set_count..];
+        let changes = |at: &usize| !is_key(*at, table) && !kept.contains(at);
         let changed: Vec<usize> = given.iter().copied().filter(changes).collect();
-        if changed.is_empty() && self.set.is_empty() {
+        if changed.is_empty() && self.0.set_on_conflict.is_empty() {
             sql.column(table, anchor).syntax(" = ").column(table, anchor);
             return;
         }
         sql.list(&changed, |sql, at| {
             sql.column(table, *at).syntax(" = VALUE(").column(table, *at).syntax(")");
         });
-        sql.syntax(if changed.is_empty() || self.set.is_empty() { "" } else { ", " });
-        sql.list(&self.set, |sql, (at, operand)| {
+        sql.syntax(if changed.is_empty() || self.0.set_on_conflict.is_empty() { "" } else { ", " });
+        sql.list(&self.0.set_on_conflict, |sql, (at, operand)| {
             sql.column(table, *at).syntax(" = ").operand(operand.clone());
         });
     }
@@ -207,6 +189,7 @@ impl Shape {
 /// Sets `@selkie_conflict` before the record changes: 1 if the record meets the role's rule, else 2.
 fn mark(sql: &mut Builder, check: &InsertCheck, anchor: usize, scope: &Scope<'_>) {
     let table = scope.root();
+    sql.sets_variables = true;
     sql.column(table, anchor).syntax(" = IF(@selkie_conflict := IF(");
     rule(sql, check.updated(), scope);
     sql.syntax(", 1, 2), ").column(table, anchor).syntax(", ").column(table, anchor).syntax("), ");

@@ -31,7 +31,7 @@ fn insert(words: &'static str, shape: &RowShape, rows: Vec<Vec<Param>>, returnin
                 .syntax(")");
         });
     if !returning.is_empty() {
-        sql.syntax(" RETURNING ").columns(shape.table(), returning);
+        sql.syntax(" RETURNING ").returned_key(shape.table(), returning);
     }
     sql.finish()
 }

@@ -1,6 +1,6 @@
 //! Renders the records that INSERT and DELETE return.
 
-use super::Returned;
+use super::RecordColumns;
 use super::builder::Builder;
 use super::expression;
 use super::predicate;
@@ -17,7 +17,10 @@ pub(super) fn records(sql: &mut Builder, records: &Returning, scope: &Scope<'_>)
         sql.syntax(", ");
         rule(sql, Some(readable), scope);
     }
-    sql.returned(Returned { layout: Arc::clone(records.layout()), is_ruled: records.rule().is_some() });
+    let (start, layout) = (sql.returned.next(), Arc::clone(records.layout()));
+    let end = start + layout.kinds.len();
+    let readable = records.rule().map(|_| end);
+    sql.returned.record = Some(RecordColumns { cells: start..end, readable, layout });
 }
 
 pub(super) fn rule(sql: &mut Builder, rule: Option<&Predicate>, scope: &Scope<'_>) {

@@ -4,7 +4,7 @@
 
 use super::builder::Builder;
 use super::predicate::{self, filter};
-use super::{RuleCheckColumn, Statement};
+use super::{ResultColumns, Statement};
 use crate::query::catalog::Kind;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Change, Param, Update};
@@ -37,9 +37,11 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     sql.syntax(", ").column(table, anchor).syntax("))");
     filter(&mut sql, scope, condition);
     at_most(&mut sql, limit);
-    sql.verdict(RuleCheckColumn::Next);
+    sql.sets_variables = true;
     let mut verdict = Builder::new();
-    verdict.syntax("SELECT @selkie_denied IS NULL, @selkie_denied := NULL").verdict(RuleCheckColumn::First);
+    verdict.syntax("SELECT @selkie_denied IS NULL, @selkie_denied := NULL");
+    verdict.returned = ResultColumns { rule: Some(0), is_check: true, ..ResultColumns::default() };
+    verdict.sets_variables = true;
     vec![sql.finish(), verdict.finish()]
 }
 
