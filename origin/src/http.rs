@@ -26,7 +26,6 @@ pub mod server;
 mod sql;
 mod stream;
 mod tus;
-mod unparsed;
 
 use crate::config::Config;
 use crate::service_state::ServiceState;
@@ -117,17 +116,6 @@ impl HttpService {
         }
         security::add_headers(&mut response, has_own_headers);
         self.cors.add_headers(response.headers_mut(), origin.as_deref());
-        record.finish(response)
-    }
-
-    /// Counts and logs a request that hyper could not parse, or that was plain HTTP to the HTTPS port, like any other.
-    fn unparsed(&self, problem: &Problem) -> Response {
-        let mut request = Request::new(Body::empty());
-        *request.method_mut() = Method::from_bytes(b"UNPARSED").unwrap_or_default();
-        let record = Arc::new(RequestContext::begin(Arc::clone(&self.app), &request));
-        let mut response = record.refuse(problem);
-        security::add_headers(&mut response, false);
-        self.cors.add_headers(response.headers_mut(), None);
         record.finish(response)
     }
 }

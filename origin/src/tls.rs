@@ -202,10 +202,6 @@ impl Tls {
     }
 }
 
-pub fn is_h2(stream: &TlsStream<TcpStream>) -> bool {
-    stream.get_ref().1.alpn_protocol() == Some(H2)
-}
-
 impl Bytes {
     fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let read = |setting, path: &Path| {

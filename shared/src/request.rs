@@ -1,5 +1,4 @@
-//! Checks of a request's head that apply to all routes; edge and origin run them before they look at the route. The
-//! origin also returns these problems for requests that its HTTP parser refuses.
+//! Checks of a request's head that apply to all routes; edge and origin run them before they look at the route.
 
 mod head;
 
@@ -138,13 +137,13 @@ where
     Err(headers_too_large())
 }
 
-pub fn malformed() -> Problem {
+fn malformed() -> Problem {
     Problem::new(ErrorCode::InvalidRequest, "The head of the request is not valid HTTP.").with_hint(
         "Percent-encode the URL; header names are ASCII; header values hold no control character but the tab.",
     )
 }
 
-pub fn headers_too_large() -> Problem {
+fn headers_too_large() -> Problem {
     Problem::new(
         ErrorCode::HeadersTooLarge,
         format!(
@@ -154,7 +153,7 @@ pub fn headers_too_large() -> Problem {
     .with_hint("Send fewer headers; a browser's are often cookies, which are not read here.")
 }
 
-pub fn url_too_long() -> Problem {
+fn url_too_long() -> Problem {
     Problem::new(ErrorCode::UriTooLong, format!("The URL has more than {URL_MAX_BYTES} bytes."))
         .with_hint("Send the same options as a JSON body to POST /api/v1/crud/{database}/{table}/query.")
 }

@@ -1,23 +1,21 @@
 //! Accepts connections, plain or with TLS, serves them as HTTP/1.1 or HTTP/2, and drains them at shutdown.
 
-use super::unparsed::{Exchange, ExchangeBody, ExchangeStream, Refused};
+use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
 use super::{HttpService, Transport};
 use crate::config::Config;
 use crate::service_state::ServiceState;
-use crate::tls::{self, Handshake, Tls};
-use axum::response::Response;
+use crate::tls::{Handshake, Tls};
 use futures_util::FutureExt as _;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
-use shared::error::{ErrorCode, Problem};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::AsyncBufReadExt as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
@@ -33,6 +31,8 @@ const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
 const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 /// The pause after a temporary error, such as no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+const ONLY_HTTPS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n\
+    This port accepts only HTTPS: use a URL that begins with https://.\n";
 
 pub async fn serve(
     listener: TcpListener,
@@ -63,41 +63,24 @@ pub async fn serve(
         let (watcher, stop, tls) = (graceful.watcher(), stop.clone(), tls.clone());
         tokio::spawn(async move {
             let opened = tokio::select! {
-                opened = open(stream, peer, tls.as_deref(), &http) => opened,
+                opened = open(stream, peer, tls.as_deref()) => opened,
                 () = stop.cancelled() => None,
             };
-            let Some((stream, protocol)) = opened else {
+            let Some(stream) = opened else {
                 return;
-            };
-            let exchange = match protocol {
-                Protocol::Http1 => Some(Arc::new(Exchange::default())),
-                Protocol::Http2 => None,
             };
             let transport = match &stream {
                 Either::Left(_) => Transport::Plain,
                 Either::Right(_) => Transport::Tls,
             };
-            let service = {
-                let (http, exchange) = (Arc::clone(&http), exchange.clone());
-                service_fn(move |request| {
-                    let exchange = exchange.clone();
-                    if let Some(exchange) = &exchange {
-                        exchange.begin();
-                    }
-                    let answered = Arc::clone(&http).answer(request, peer.ip(), transport);
-                    let watched = |response: Response| response.map(|body| ExchangeBody::new(body, exchange));
-                    // The future is boxed: hyper moves it several times and reserves space for it in each connection.
-                    Box::pin(answered.map(|response| Ok::<_, Infallible>(watched(response))))
-                })
-            };
-            let stream = TokioIo::new(ExchangeStream::new(stream, exchange.clone()));
-            let connection = builder.serve_connection(stream, service);
+            let service = service_fn(move |request| {
+                let answered = Arc::clone(&http).answer(request, peer.ip(), transport);
+                // The future is boxed: hyper moves it several times and reserves space for it in each connection.
+                Box::pin(answered.map(Ok::<_, Infallible>))
+            });
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
             if let Err(error) = watcher.watch(connection.into_owned()).await {
                 tracing::debug!(%error, "a connection ended early");
-            }
-            if let Some(refused) = exchange.and_then(|exchange| exchange.take_refused()) {
-                let response = http.unparsed(&refused.problem());
-                refused.answer(response).await;
             }
         });
     }
@@ -130,58 +113,49 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-pub(super) type Connection = Either<TcpStream, Box<TlsStream<TcpStream>>>;
-
-enum Protocol {
-    Http1,
-    Http2,
-}
+type Connection = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// A client that does not use TLS although it must gets an error response in plain HTTP.
-async fn open(
-    stream: TcpStream,
-    peer: SocketAddr,
-    tls: Option<&Tls>,
-    http: &HttpService,
-) -> Option<(Connection, Protocol)> {
+async fn open(stream: TcpStream, peer: SocketAddr, tls: Option<&Tls>) -> Option<Connection> {
     let Some(tls) = tls else {
-        let protocol = protocol(&stream).await?;
-        return Some((Either::Left(stream), protocol));
+        return has_begun(&stream).await.then_some(Either::Left(stream));
     };
     match tls.accept(stream).await {
         Handshake::Done(mut stream) => {
             let first = tokio::time::timeout(FIRST_BYTES_TIMEOUT, stream.fill_buf()).await.ok()?.ok()?;
-            let (is_closed, has_preface) = (first.is_empty(), first.starts_with(H2_PREFACE));
-            let protocol = if tls::is_h2(&stream) || has_preface { Protocol::Http2 } else { Protocol::Http1 };
-            (!is_closed).then_some((Either::Right(stream), protocol))
+            (!first.is_empty()).then_some(Either::Right(stream))
         }
         Handshake::NotTls(stream) => {
             tracing::warn!(peer = %peer.ip(), "a client sent plain HTTP to the HTTPS port: its URL must begin with https://");
-            let problem = Problem::new(ErrorCode::InvalidRequest, "This port accepts only HTTPS.")
-                .with_hint("Use a URL that begins with https://.");
-            Refused::unread(Either::Left(stream)).answer(http.unparsed(&problem)).await;
+            let _ = tokio::time::timeout(DRAIN_TIMEOUT, refuse_http(stream)).await;
             None
         }
         Handshake::Failed => None,
     }
 }
 
+/// Reads and discards the request, because closing the connection before that could discard the response.
+async fn refuse_http(mut stream: TcpStream) -> io::Result<u64> {
+    stream.write_all(ONLY_HTTPS).await?;
+    stream.shutdown().await?;
+    tokio::io::copy(&mut stream.take(DRAIN_MAX_BYTES as u64), &mut tokio::io::sink()).await
+}
+
 /// hyper would wait forever, and thousands of silent connections would use up the file descriptors.
-async fn protocol(stream: &TcpStream) -> Option<Protocol> {
-    let protocol = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
+async fn has_begun(stream: &TcpStream) -> bool {
+    let begun = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
         let mut head = [0; H2_PREFACE.len()];
         loop {
             match stream.peek(&mut head).await {
-                Ok(0) | Err(_) => return None,
-                Ok(_) if head == *H2_PREFACE => return Some(Protocol::Http2),
+                Ok(0) | Err(_) => return false,
                 Ok(read) if read < head.len() && head[..read] == H2_PREFACE[..read] => {
                     tokio::time::sleep(PREFACE_PAUSE).await;
                 }
-                Ok(_) => return Some(Protocol::Http1),
+                Ok(_) => return true,
             }
         }
     });
-    protocol.await.ok().flatten()
+    begun.await.unwrap_or(false)
 }
 
 fn prepare(stream: &TcpStream) {
