@@ -1,4 +1,4 @@
-//! The HTTP server. `router` lists the routes; `pipeline` shows how an API request is handled.
+//! The HTTP server. `pipeline` has the routes, and shows how an API request is handled.
 
 mod batch;
 mod body;
@@ -20,7 +20,6 @@ mod pipeline;
 mod records;
 mod request_context;
 mod respond;
-mod router;
 mod security;
 pub mod server;
 mod sql;
@@ -29,10 +28,9 @@ mod tus;
 
 use crate::config::Config;
 use crate::service_state::ServiceState;
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{AsHeaderName, CONTENT_LENGTH, ORIGIN};
+use axum::http::header::{AsHeaderName, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
 use body::ReceivedBody;
@@ -47,15 +45,12 @@ use shared::operation::{route, tus as protocol};
 use shared::request::{check_headers, check_url, resolve_dot_segments};
 use std::any::Any;
 use std::borrow::Cow;
-use std::convert::Infallible;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use tower::Service as _;
 
 pub(crate) struct HttpService {
     app: Arc<ServiceState>,
-    router: Router,
     access: OriginAccess,
     cors: CrossOrigin,
 }
@@ -66,7 +61,6 @@ impl HttpService {
     fn new(app: Arc<ServiceState>, config: &Config) -> Self {
         let secret = app.edge_secret.clone();
         Self {
-            router: router::router(Arc::clone(&app)),
             access: OriginAccess::new(config.access, config.trusted_networks.clone(), secret),
             cors: CrossOrigin::new(config.cors_origins.clone()),
             app,
@@ -95,10 +89,8 @@ impl HttpService {
             Ok(()) => match self.cors.preflight(&request) {
                 Some(preflight) => Ok(preflight),
                 None => {
-                    request.extensions_mut().insert(Arc::clone(&record));
-                    let mut router = self.router.clone();
-                    let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
-                    answered.map_or_else(|panic| Err(panicked(&*panic)), of_router)
+                    let answered = AssertUnwindSafe(Box::pin(pipeline::route(&self.app, &record, request)));
+                    answered.catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
                 }
             },
             Err(problem) => {
@@ -133,19 +125,6 @@ impl Transport {
             headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
         }
     }
-}
-
-/// A handler attaches its [`Problem`] to the response as an extension.
-fn of_router(answer: Result<Response, Infallible>) -> Result<Response, Problem> {
-    let mut response = answer.unwrap_or_else(|never| match never {});
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        return Err(problem);
-    }
-    // The router sets `Content-Length: 0` even on responses that must not have this header (RFC 9110, section 8.6).
-    if response.headers().get(CONTENT_LENGTH).is_some_and(|length| length == "0") {
-        response.headers_mut().remove(CONTENT_LENGTH);
-    }
-    Ok(response)
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Problem {

@@ -9,7 +9,6 @@ mod query;
 use super::etag::ETag;
 use super::header;
 use super::request_context::RequestContext;
-use super::respond::Failed;
 use super::{body, stream};
 use crate::database::media::{MediaRow, StoredObject};
 use crate::media::store::{ObjectBytes, StoreError};
@@ -17,9 +16,8 @@ use crate::service_state::ServiceState;
 use access::{Access, Credentials};
 use answer::Served;
 use async_stream::try_stream;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::CONTENT_RANGE;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method};
@@ -36,18 +34,14 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) async fn answer(
-    State(app): State<Arc<ServiceState>>,
-    Extension(record): Extension<Arc<RequestContext>>,
-    request: Request,
-) -> Result<Response, Failed> {
+pub(super) async fn answer(app: &ServiceState, record: &RequestContext, request: Request) -> Result<Response, Problem> {
     record.log().route("/media/{project}/{path}");
     let (parts, content) = request.into_parts();
-    let outcome = find(&app, &parts, &record).await;
+    let outcome = find(app, &parts, record).await;
     if outcome.is_err() {
         body::drain(content, &parts.headers).await;
     }
-    outcome.map_err(Failed::from)
+    outcome
 }
 
 async fn find(app: &ServiceState, parts: &Parts, record: &RequestContext) -> Result<Response, Problem> {

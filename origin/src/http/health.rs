@@ -1,23 +1,17 @@
 //! Liveness, readiness and metrics.
 
-use super::request_context::RequestContext;
-use super::respond::{self, Failed};
+use super::respond;
 use crate::service_state::ServiceState;
-use axum::Extension;
-use axum::extract::State;
-use axum::http::Uri;
 use axum::response::Response;
 use serde::Serialize;
 use shared::error::{ErrorCode, Problem};
-use std::sync::Arc;
 
 /// The path is also the route's name in logs and metrics.
 pub(super) const HEALTHZ: &str = "/healthz";
 pub(super) const READYZ: &str = "/readyz";
 pub(super) const METRICS: &str = "/metrics";
 
-pub(super) async fn alive(Extension(record): Extension<Arc<RequestContext>>) -> Response {
-    record.log().route(HEALTHZ);
+pub(super) fn alive() -> Response {
     respond::payload(br#"{"status":"ok"}"#)
 }
 
@@ -31,19 +25,15 @@ struct Ready {
     database_host: Option<String>,
 }
 
-pub(super) async fn ready(
-    State(app): State<Arc<ServiceState>>,
-    Extension(record): Extension<Arc<RequestContext>>,
-) -> Result<Response, Failed> {
-    record.log().route(READYZ);
+pub(super) async fn ready(app: &ServiceState) -> Result<Response, Problem> {
     let (database, storage) = tokio::join!(app.is_ready(), app.stored.answers());
     if !database {
         let message = "The database does not answer.";
-        return Err(Problem::new(ErrorCode::DatabaseUnavailable, message).into());
+        return Err(Problem::new(ErrorCode::DatabaseUnavailable, message));
     }
     if !storage {
         let message = "The storage of files does not answer.";
-        return Err(Problem::new(ErrorCode::StorageUnavailable, message).into());
+        return Err(Problem::new(ErrorCode::StorageUnavailable, message));
     }
     let gauge = app.hosts();
     let ready = Ready {
@@ -57,17 +47,6 @@ pub(super) async fn ready(
     Ok(respond::payload(&json))
 }
 
-pub(super) async fn metrics(
-    State(app): State<Arc<ServiceState>>,
-    Extension(record): Extension<Arc<RequestContext>>,
-) -> Response {
-    record.log().route(METRICS);
+pub(super) async fn metrics(app: &ServiceState) -> Response {
     respond::text(app.metrics.text(&app.readings().await))
-}
-
-pub(super) async fn only_read(Extension(record): Extension<Arc<RequestContext>>, uri: Uri) -> Failed {
-    let here = [HEALTHZ, READYZ, METRICS].into_iter().find(|path| *path == uri.path());
-    record.log().route(here.unwrap_or("none"));
-    let message = "Only GET and HEAD are allowed here.";
-    Problem::new(ErrorCode::MethodNotAllowed, message).with_allow("GET, HEAD").into()
 }

@@ -2,25 +2,19 @@
 //! `tools/pages.mjs` makes their files, which a release build embeds.
 
 use super::etag::ETag;
-use super::request_context::RequestContext;
-use super::respond::Failed;
-use crate::service_state::ServiceState;
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use axum::routing::get;
-use axum::{Extension, Router};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use rust_embed::Embed;
 use shared::conditional;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
-use shared::operation::route;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read as _;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{LazyLock, OnceLock};
 
 #[derive(Embed)]
 #[folder = "../pages/build"]
@@ -71,20 +65,7 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
     (header::VARY, "Accept-Encoding"),
 ];
 
-pub(super) fn console() -> Router<Arc<ServiceState>> {
-    Router::new().route("/console", get(answer)).route("/console/", get(answer)).route("/console/{*path}", get(answer))
-}
-
-pub(super) async fn answer(
-    Extension(record): Extension<Arc<RequestContext>>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Result<Response, Failed> {
-    record.log().route(route::page(uri.path()).unwrap_or("/"));
-    Ok(file(uri.path(), &headers)?)
-}
-
-fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+pub(super) fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
     let name = match path.trim_matches('/') {
         "" => "home/index.html",
         "docs" => "docs/index.html",

@@ -1,39 +1,80 @@
-//! The flow of every request to `/api/…` and `/mcp` that the router passes on: `admission::admit`, then the body, then
-//! the operation's handler, then compression, then the check of `If-None-Match`. Operations on records go through
-//! `records::run`: `Tables::load`, `plan::build`, `sql`, `database` (modules `run`, `coalesce`, `transaction`),
-//! `respond`.
+//! The flow of every request: `route` by the path; for `/api/…` and `/mcp` then `admission::admit`, the body, the
+//! operation's handler, compression, the check of `If-None-Match`. Operations on records go through `records::run`:
+//! `Tables::load`, `plan::build`, `sql`, `database` (modules `run`, `coalesce`, `transaction`), `respond`.
 
 use super::body::{self, CountedBody};
 use super::records::BodyWanted;
 use super::request_context::RequestContext;
-use super::respond::{self, Failed};
-use super::{batch, compression, description, listing, management, mcp, media, records, sql, tus};
+use super::respond;
+use super::{
+    batch, compression, description, files, health, listing, management, mcp, media, pages, records, sql, tus,
+};
+use crate::config::ConsoleConfig;
 use crate::service_state::ServiceState;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{Method, Version};
+use axum::http::{Method, Version, header};
 use axum::response::Response;
 use shared::admission;
-use shared::error::Problem;
+use shared::error::{ErrorCode, Problem};
+use shared::media::FilePath;
+use shared::operation::route::{self, MCP};
 use shared::operation::{BodyUse, Operation};
 use shared::policy::Action;
 use shared::request::RequestHead;
 use std::sync::Arc;
 
-pub(super) async fn answer(
-    State(app): State<Arc<ServiceState>>,
-    Extension(record): Extension<Arc<RequestContext>>,
+/// Chooses by the path. Paths below `/api/` are parsed by `shared::operation`, as at the edge.
+pub(super) async fn route(
+    app: &Arc<ServiceState>,
+    record: &Arc<RequestContext>,
     request: Request,
-) -> Result<Response, Failed> {
+) -> Result<Response, Problem> {
+    let path = request.uri().path();
+    if path.strip_prefix("/api/").is_some_and(|rest| !rest.is_empty()) || path == MCP {
+        return answer(app, record, request).await;
+    }
+    if path.starts_with(FilePath::PREFIX) {
+        return Box::pin(files::answer(app, record, request)).await;
+    }
+    let headers = request.headers();
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let is_served = |_: &&str| app.console == ConsoleConfig::Served || !path.starts_with("/console");
+    let page = route::page(path).filter(is_served);
+    let health = [health::HEALTHZ, health::READYZ, health::METRICS].into_iter().find(|known| *known == path);
+    let known = match page.or(health) {
+        None if route::is_home(request.method().as_str(), path, accept) => "/",
+        None => return Err(route::not_found(path)),
+        Some(_) if !matches!(*request.method(), Method::GET | Method::HEAD) => {
+            record.log().route(health.unwrap_or("none"));
+            let message = "Only GET and HEAD are allowed here.";
+            return Err(Problem::new(ErrorCode::MethodNotAllowed, message).with_allow("GET, HEAD"));
+        }
+        Some(known) => known,
+    };
+    record.log().route(known);
+    match known {
+        health::HEALTHZ => Ok(health::alive()),
+        health::READYZ => Box::pin(health::ready(app)).await,
+        health::METRICS => Ok(Box::pin(health::metrics(app)).await),
+        _ => pages::file(path, headers),
+    }
+}
+
+/// The handler of `/api/…` and `/mcp`.
+pub(super) async fn answer(
+    app: &Arc<ServiceState>,
+    record: &Arc<RequestContext>,
+    request: Request,
+) -> Result<Response, Problem> {
     let (parts, mut content) = request.into_parts();
-    let outcome = run(&app, &parts, &mut content, &record).await;
+    let outcome = run(app, &parts, &mut content, record).await;
     let outcome = outcome.map_err(|problem| record.hide_from_role(problem));
     if outcome.is_err() {
         body::drain(content, &parts.headers).await;
     }
-    outcome.map_err(Failed::from)
+    outcome
 }
 
 async fn run(

@@ -8,7 +8,7 @@ use crate::database::run::Chunks;
 use crate::metrics::StreamGuard;
 use axum::body::{Body, HttpBody as _};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{FutureExt as _, StreamExt as _};
 use shared::conditional;
@@ -17,28 +17,6 @@ use shared::error::Problem;
 use shared::format::Format;
 use shared::operation::RecordOperation;
 use shared::operation::read::Selection;
-
-pub(super) struct Failed(Problem);
-
-impl From<Problem> for Failed {
-    fn from(problem: Problem) -> Self {
-        Self(problem)
-    }
-}
-
-impl Failed {
-    pub(super) fn into_problem(self) -> Problem {
-        self.0
-    }
-}
-
-impl IntoResponse for Failed {
-    fn into_response(self) -> Response {
-        let mut response = Response::new(Body::empty());
-        response.extensions_mut().insert(self.0);
-        response
-    }
-}
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 

@@ -3,13 +3,12 @@
 
 use super::super::media::cache_purge;
 use super::super::request_context::RequestContext;
-use super::super::{panicked, pipeline, respond};
+use super::super::{panicked, pipeline};
 use super::ANSWER_MAX_BYTES;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::Response;
 use futures_util::FutureExt as _;
@@ -123,8 +122,9 @@ impl Agent {
     async fn run(&self, request: ApiRequest) -> Result<ApiAnswer, Problem> {
         let request = self.request(request)?;
         let record = Arc::new(self.0.record.begin_inner(&request));
-        let answered = AssertUnwindSafe(answer(Arc::clone(&self.0.app), Arc::clone(&record), request));
-        let outcome = answered.catch_unwind().await;
+        // The type is erased because the pipeline's future contains the future of an MCP request and can't contain itself.
+        let answered: BoxFuture<'_, _> = Box::pin(pipeline::answer(&self.0.app, &record, request));
+        let outcome = AssertUnwindSafe(answered).catch_unwind().await;
         let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
         let response = outcome.unwrap_or_else(|problem| record.refuse(&problem));
         let response = record.finish(response);
@@ -154,18 +154,6 @@ impl Agent {
         }
         Ok(request)
     }
-}
-
-/// Boxed, because the pipeline's future contains the future of an MCP request and can't contain itself.
-fn answer(
-    app: Arc<ServiceState>,
-    record: Arc<RequestContext>,
-    request: Request,
-) -> BoxFuture<'static, Result<Response, Problem>> {
-    Box::pin(async move {
-        let answered = pipeline::answer(State(app), Extension(record), request).await;
-        answered.map_err(respond::Failed::into_problem)
-    })
 }
 
 async fn read(response: Response) -> Result<ApiAnswer, Problem> {
