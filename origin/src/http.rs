@@ -17,8 +17,10 @@ pub mod media;
 mod origin_access;
 mod pages;
 mod pipeline;
+mod rate_limit;
 mod records;
 mod request_context;
+mod request_metrics;
 mod respond;
 mod security;
 pub mod server;
@@ -38,7 +40,7 @@ use cross_origin::CrossOrigin;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
 use origin_access::OriginAccess;
-use request_context::RequestContext;
+use request_metrics::RequestMetrics;
 use shared::error::Problem;
 use shared::media::FilePath;
 use shared::operation::{route, tus as protocol};
@@ -76,7 +78,7 @@ impl HttpService {
         });
         resolve_path(&mut request);
         join_values(request.headers_mut());
-        let record = Arc::new(RequestContext::begin(Arc::clone(&self.app), &request));
+        let metrics = Arc::new(RequestMetrics::begin(Arc::clone(&self.app), &request));
         let origin = header(request.headers(), ORIGIN).map(str::to_owned);
         let path = request.uri().path();
         let has_own_headers = path.starts_with(FilePath::PREFIX) || route::page(path).is_some();
@@ -89,7 +91,7 @@ impl HttpService {
             Ok(()) => match self.cors.preflight(&request) {
                 Some(preflight) => Ok(preflight),
                 None => {
-                    let answered = AssertUnwindSafe(Box::pin(pipeline::route(&self.app, &record, request)));
+                    let answered = AssertUnwindSafe(Box::pin(pipeline::route(&self.app, &metrics, request)));
                     answered.catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
                 }
             },
@@ -99,7 +101,7 @@ impl HttpService {
                 Err(problem)
             }
         };
-        let mut response = outcome.unwrap_or_else(|problem| record.refuse(&problem));
+        let mut response = outcome.unwrap_or_else(|problem| metrics.refuse(&problem));
         if !wants_body {
             response = respond::head(response);
         }
@@ -108,7 +110,7 @@ impl HttpService {
         }
         security::add_headers(&mut response, has_own_headers);
         self.cors.add_headers(response.headers_mut(), origin.as_deref());
-        record.finish(response)
+        metrics.finish(response)
     }
 }
 

@@ -258,6 +258,12 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
         assert!(listed.payload().to_string().contains(&format!("\"{name}\"")), "{list}: {}", listed.json);
     }
 
+    // An insert with an idempotency key, too, reads the position that it names.
+    let wrong = [("idempotency-key", "wrong"), ("x-selkie-after", "galera:1")];
+    let body = Some(json!({"name": "wrong"}));
+    let refused = origin.send(Method::POST, "/crud/default_app/notes", &key, &wrong, body).await;
+    assert_eq!((refused.status, &refused.json["error"]["code"]), (400, &json!("invalid_query_option")));
+
     // The replica first applies nothing, then is killed: every read is answered and sees the write.
     all.fall_behind(1).await.expect("a lag");
     let behind = origin.insert(&key, "two").await;

@@ -12,8 +12,6 @@ use crate::database::{DbError, ReadFrom};
 use crate::query::catalog::Table;
 use crate::query::plan::{self, InsertAnswer, Plan};
 use crate::query::sql;
-use crate::service_state::ServiceState;
-use crate::system::keys::Caller;
 use axum::response::Response;
 use ids::Ids;
 use shared::envelope::{self, Trailer};
@@ -24,13 +22,8 @@ use shared::operation::batch::Batch;
 use std::sync::Arc;
 
 /// Retries the whole batch, see [`retry_once`].
-pub(super) async fn run(
-    app: &Arc<ServiceState>,
-    caller: &Caller,
-    batch: &Batch,
-    record: &RequestContext,
-) -> Result<Response, Problem> {
-    let mut attempt = Attempt { app, caller, batch, tables: Vec::new(), record };
+pub(super) async fn run(context: &RequestContext, batch: &Batch) -> Result<Response, Problem> {
+    let mut attempt = Attempt { context, batch, tables: Vec::new() };
     attempt.load().await?;
     let reads = batch.steps().iter().all(|step| step.operation().is_read());
     let work = if reads { Repeatable::Read } else { Repeatable::Write };
@@ -103,11 +96,9 @@ enum Cut {
 }
 
 struct Attempt<'a> {
-    app: &'a Arc<ServiceState>,
-    caller: &'a Caller,
+    context: &'a RequestContext,
     batch: &'a Batch,
     tables: Vec<Tables>,
-    record: &'a RequestContext,
 }
 
 impl Attempt<'_> {
@@ -136,14 +127,14 @@ impl Attempt<'_> {
 
     async fn tables_of(&self, at: usize, age: SchemaAge) -> Result<Tables, Problem> {
         let operation = self.batch.steps()[at].operation();
-        Tables::load(self.app, self.caller, operation, age).await.map_err(|problem| problem.in_operation(at))
+        Tables::load(self.context.app(), self.context.caller(), operation, age)
+            .await
+            .map_err(|problem| problem.in_operation(at))
     }
 
     async fn once(&self) -> Result<Answer, Fault> {
-        let lease = self.app.pools.lease_for(self.caller.lessee(), ReadFrom::Primary, self.record.after());
-        let mut lease = lease.await?;
-        let limit = self.caller.statement_timeout(self.app.pools.query_timeout());
-        let mut transaction = Transaction::begin(&mut lease, limit, self.record.progress()).await?;
+        let mut lease = self.context.lease(ReadFrom::Primary).await?;
+        let mut transaction = Transaction::begin(&mut lease, self.context.limit(), self.context.progress()).await?;
         let outcome = self.all(&mut transaction).await;
         transaction.end(outcome).await
     }
@@ -174,11 +165,11 @@ impl Attempt<'_> {
         budget: &mut AnswerBudget,
     ) -> Result<(Vec<u8>, Option<Cut>), Failure> {
         let operation = self.batch.steps()[at].resolve(&mut |reference| ids.get(reference))?;
-        self.record.begin_statements(&operation);
+        self.context.begin_statements(&operation);
         let tables = &self.tables[at];
         let scope = tables.scope(&operation)?;
         let effect = tables.session_effect();
-        let payload = match plan::build(&operation, &scope, records::limits(self.app, self.caller))? {
+        let payload = match plan::build(&operation, &scope, self.context.plan_limits())? {
             Plan::Select(select, _) => {
                 let layout = Arc::clone(select.layout());
                 let limit = select.limit().filter(|_| select.reads_one_more());
@@ -216,7 +207,7 @@ impl Attempt<'_> {
             }
             Plan::Insert(insert, _) => {
                 let answer = insert.answer();
-                let statements = sql::insert(insert, &scope, self.app.bounds.packet_max_bytes);
+                let statements = sql::insert(insert, &scope, self.context.app().bounds.packet_max_bytes);
                 let mut writer = Writer { transaction, scope: &scope, effect, budget };
                 let (payload, written) = writer.insert(statements, answer).await?;
                 ids.keep(at, answer, &payload, written);

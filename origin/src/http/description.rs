@@ -5,29 +5,25 @@ use super::request_context::RequestContext;
 use super::respond;
 use crate::database::schema_cache::SchemaAge;
 use crate::query::interface::{Interface, openapi, python, rust, typescript};
-use crate::service_state::ServiceState;
-use crate::system::keys::Caller;
 use axum::response::Response;
 use bytes::Bytes;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
 use shared::operation::ApiForm;
-use std::sync::Arc;
 
 /// The number of concurrent descriptions is limited, because each is held in memory.
 pub(super) async fn run(
-    app: &Arc<ServiceState>,
-    caller: &Caller,
+    context: &RequestContext,
     form: ApiForm,
     database: Option<DatabaseName>,
-    record: &RequestContext,
 ) -> Result<Response, Problem> {
+    let (app, caller) = (context.app(), context.caller());
     let slot = app.descriptions.take(caller.project(), 1);
     let Ok(slot) = tokio::time::timeout(app.pools.wait_timeout(), slot).await else {
         return Err(Problem::new(ErrorCode::Overloaded, "Too many descriptions of the API are being written already."));
     };
     let mut parts = Vec::new();
-    for database in listing::databases(app, caller, database, record).await? {
+    for database in listing::databases(context, database).await? {
         let tables = app.schema_cache.tables(caller.project(), &database).await?;
         let relations = app.schema_cache.relations(caller.project(), &database, SchemaAge::Cached).await?;
         parts.push((database, tables, relations));

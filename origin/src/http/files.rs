@@ -8,7 +8,7 @@ mod query;
 
 use super::etag::ETag;
 use super::header;
-use super::request_context::RequestContext;
+use super::request_metrics::RequestMetrics;
 use super::{body, stream};
 use crate::database::media::{MediaRow, StoredObject};
 use crate::media::store::{ObjectBytes, StoreError};
@@ -34,21 +34,25 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub(super) async fn answer(app: &ServiceState, record: &RequestContext, request: Request) -> Result<Response, Problem> {
-    record.log().route("/media/{project}/{path}");
+pub(super) async fn answer(
+    app: &ServiceState,
+    metrics: &RequestMetrics,
+    request: Request,
+) -> Result<Response, Problem> {
+    metrics.log().route("/media/{project}/{path}");
     let (parts, content) = request.into_parts();
-    let outcome = find(app, &parts, record).await;
+    let outcome = find(app, &parts, metrics).await;
     if outcome.is_err() {
         body::drain(content, &parts.headers).await;
     }
     outcome
 }
 
-async fn find(app: &ServiceState, parts: &Parts, record: &RequestContext) -> Result<Response, Problem> {
+async fn find(app: &ServiceState, parts: &Parts, metrics: &RequestMetrics) -> Result<Response, Problem> {
     let path = route::file(parts.method.as_str(), parts.uri.path())?;
     let call = Call { query: Query::parse(parts.uri.query()), path, parts };
     for _ in 0..LOOKUPS_MAX_COUNT {
-        if let Some(response) = call.attempt(app, record).await? {
+        if let Some(response) = call.attempt(app, metrics).await? {
             return Ok(response);
         }
         // The file may have been replaced or deleted, so the next attempt reads the row again.
@@ -69,9 +73,9 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    async fn attempt(&self, app: &ServiceState, record: &RequestContext) -> Result<Option<Response>, Problem> {
+    async fn attempt(&self, app: &ServiceState, metrics: &RequestMetrics) -> Result<Option<Response>, Problem> {
         let found = app.library.find(&self.path).await?;
-        let (file, access) = self.admit(app, found, record).await?;
+        let (file, access) = self.admit(app, found, metrics).await?;
         let object = file.rendition(self.query.rendition).ok_or_else(FilePath::not_found)?;
         let served = Served {
             path: &self.path,
@@ -97,9 +101,9 @@ impl Call<'_> {
         let (part, is_part) = match extent {
             Extent::Whole => (0..object.size, false),
             Extent::Part(part) => (part, true),
-            Extent::Beyond => return Ok(Some(not_satisfiable(object.size, record))),
+            Extent::Beyond => return Ok(Some(not_satisfiable(object.size, metrics))),
         };
-        let Some(body) = open(app, object, part.clone(), record).await? else {
+        let Some(body) = open(app, object, part.clone(), metrics).await? else {
             return Ok(None);
         };
         Ok(Some(if is_part { served.part(&part, body) } else { served.whole(body) }))
@@ -109,7 +113,7 @@ impl Call<'_> {
         &self,
         app: &ServiceState,
         file: Option<Arc<MediaRow>>,
-        record: &RequestContext,
+        metrics: &RequestMetrics,
     ) -> Result<(Arc<MediaRow>, Access), Problem> {
         if let Some(file) = &file
             && !file.private
@@ -118,11 +122,11 @@ impl Call<'_> {
         }
         let credentials =
             Credentials { query: &self.query, authorization: header(&self.parts.headers, "authorization") };
-        let admitted = access::to_private(app, record, (file.as_deref(), &self.path), &credentials).await?;
+        let admitted = access::to_private(app, metrics, (file.as_deref(), &self.path), &credentials).await?;
         match (file, admitted) {
             (Some(file), Some((access, caller))) => {
                 if let Some(caller) = caller {
-                    record.log().caller(Arc::clone(caller.principal()));
+                    metrics.log().caller(Arc::clone(caller.principal()));
                 }
                 Ok((file, access))
             }
@@ -142,8 +146,8 @@ impl Call<'_> {
     }
 }
 
-fn not_satisfiable(size: u64, record: &RequestContext) -> Response {
-    let mut response = record.refuse(&range::beyond(size));
+fn not_satisfiable(size: u64, metrics: &RequestMetrics) -> Response {
+    let mut response = metrics.refuse(&range::beyond(size));
     if let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}")) {
         response.headers_mut().insert(CONTENT_RANGE, range);
     }
@@ -154,7 +158,7 @@ async fn open(
     app: &ServiceState,
     object: &StoredObject,
     part: Range<u64>,
-    record: &RequestContext,
+    metrics: &RequestMetrics,
 ) -> Result<Option<Body>, Problem> {
     let length = part.end - part.start;
     if length == 0 {
@@ -173,7 +177,7 @@ async fn open(
         return Ok(Some(Body::from(first)));
     }
     let left = length.saturating_sub(first.len() as u64);
-    let (limits, guard) = record.stream_file();
+    let (limits, guard) = metrics.stream_file();
     Ok(Some(stream::body([first], with_length(pieces, left), "", limits, guard)))
 }
 

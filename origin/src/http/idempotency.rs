@@ -2,16 +2,16 @@
 //! repeated request gets the stored response.
 
 use super::records::{self, Failure};
+use super::request_context::RequestContext;
 use super::respond;
+use crate::database::ReadFrom;
 use crate::database::error::DbError;
 use crate::database::idempotency::{self, Claim, Receipt};
 use crate::database::pool::Lease;
-use crate::database::run::{SessionEffect, StatementStats};
+use crate::database::run::SessionEffect;
 use crate::database::transaction::Transaction;
 use crate::query::plan::InsertAnswer;
 use crate::query::sql::Statement;
-use crate::service_state::ServiceState;
-use crate::system::keys::Caller;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
@@ -28,8 +28,7 @@ const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 pub(super) struct IdempotentInsert<'a> {
-    pub(super) app: &'a ServiceState,
-    pub(super) caller: &'a Caller,
+    pub(super) context: &'a RequestContext,
     pub(super) database: &'a DatabaseName,
     /// For a caller with a role, the key is hashed with the caller's identity, so that equal keys of different callers
     /// stay apart, and the fingerprint covers the fields in the response.
@@ -38,12 +37,11 @@ pub(super) struct IdempotentInsert<'a> {
     pub(super) answer: InsertAnswer,
     pub(super) operation: &'a RecordOperation,
     pub(super) effect: SessionEffect,
-    pub(super) progress: &'a StatementStats,
 }
 
 impl<'a> IdempotentInsert<'a> {
     pub(super) async fn run(self) -> Result<Response, Failure> {
-        let lease = &mut self.app.pools.lease_as(self.caller.lessee()).await?;
+        let lease = &mut self.context.lease(ReadFrom::Primary).await?;
         let mut is_created = false;
         for attempt in 0..CLAIMS_MAX_COUNT {
             if attempt > 0 {
@@ -72,7 +70,7 @@ impl<'a> IdempotentInsert<'a> {
             match idempotency::read(&mut transaction, self.database, self.idempotent).await {
                 Ok(Receipt::Answer(payload)) => {
                     transaction.rollback().await;
-                    idempotency::note_position(lease, self.progress).await;
+                    idempotency::note_position(lease, self.context.progress()).await;
                     return Ok(replayed(&payload, self.operation));
                 }
                 Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
@@ -91,16 +89,15 @@ impl<'a> IdempotentInsert<'a> {
     }
 
     async fn create_table(&self, lease: &mut Lease) -> Result<(), Failure> {
-        let limit = self.caller.statement_timeout(self.app.pools.query_timeout());
-        Ok(idempotency::create_table(lease, self.database, limit, self.progress).await?)
+        let (limit, progress) = (self.context.limit(), self.context.progress());
+        Ok(idempotency::create_table(lease, self.database, limit, progress).await?)
     }
 
     async fn begin<'l>(&self, lease: &'l mut Lease) -> Result<Transaction<'l>, Failure>
     where
         'a: 'l,
     {
-        let limit = self.caller.statement_timeout(self.app.pools.query_timeout());
-        Ok(Transaction::begin(lease, limit, self.progress).await?)
+        Ok(Transaction::begin(lease, self.context.limit(), self.context.progress()).await?)
     }
 
     async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {

@@ -5,11 +5,9 @@ use super::request_context::RequestContext;
 use super::respond;
 use crate::database::error::no_database;
 use crate::database::retry::{Repeatable, retry_once};
-use crate::database::{DbError, Lease, ReadFrom, listing};
+use crate::database::{ReadFrom, listing};
 use crate::query::plan::access::Rights;
 use crate::query::role::TableRule;
-use crate::service_state::ServiceState;
-use crate::system::keys::Caller;
 use axum::response::Response;
 use serde::Serialize;
 use shared::error::Problem;
@@ -18,28 +16,19 @@ use shared::ident::{DatabaseName, TableName};
 use shared::operation::Listing;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-pub(super) async fn run(
-    app: &Arc<ServiceState>,
-    caller: &Caller,
-    listing: Listing,
-    extent: BodyWanted,
-    record: &RequestContext,
-) -> Result<Response, Problem> {
-    let list = Lister { app, caller, record };
+pub(super) async fn run(context: &RequestContext, listing: Listing, extent: BodyWanted) -> Result<Response, Problem> {
+    let list = Lister { context };
     let outcome = list.once(&listing, extent).await;
     let outcome = retry_once(Repeatable::Read, outcome, |_, _| list.once(&listing, extent)).await;
     outcome.map_err(Failure::into_problem)
 }
 
 pub(super) async fn databases(
-    app: &Arc<ServiceState>,
-    caller: &Caller,
+    context: &RequestContext,
     only: Option<DatabaseName>,
-    record: &RequestContext,
 ) -> Result<BTreeSet<DatabaseName>, Problem> {
-    let list = Lister { app, caller, record };
+    let list = Lister { context };
     let found = match only {
         None => list.names().await,
         Some(database) => list.check(&database).await.map(|()| BTreeSet::from([database])),
@@ -48,9 +37,7 @@ pub(super) async fn databases(
 }
 
 struct Lister<'a> {
-    app: &'a Arc<ServiceState>,
-    caller: &'a Caller,
-    record: &'a RequestContext,
+    context: &'a RequestContext,
 }
 
 #[derive(Serialize)]
@@ -72,8 +59,8 @@ impl Lister<'_> {
 
     /// A caller with a role sees only databases with a table that the role may use.
     async fn names(&self) -> Result<BTreeSet<DatabaseName>, Failure> {
-        let (lease, limit) = (self.lease().await?, self.timeout());
-        let rights = self.caller.rights();
+        let (lease, limit) = (self.context.lease(ReadFrom::Primary).await?, self.context.limit());
+        let rights = self.context.caller().rights();
         Ok(match rights.role() {
             None => listing::databases(lease, limit).await?,
             Some(_) => {
@@ -93,47 +80,45 @@ impl Lister<'_> {
 
     async fn tables(&self, database: &DatabaseName, extent: BodyWanted) -> Result<Response, Failure> {
         self.check(database).await?;
-        let (rights, grant) = (self.caller.rights().clone(), self.caller.grant().clone());
+        let (rights, grant) = (self.context.caller().rights().clone(), self.context.caller().grant().clone());
         let owner = database.clone();
         let methods = move |table: &TableName, traits| {
             let rule = allowed(&rights, &owner, table)?;
             Some(records::methods(&grant, traits, |action| rule.is_none_or(|rule| rule.allows(action))))
         };
-        let progress = Arc::clone(self.record.progress());
+        let progress = Arc::clone(self.context.progress());
         progress.begin("SHOW TABLES", None);
-        let chunks = listing::tables(self.lease().await?, database.clone(), methods, self.timeout(), progress);
+        let chunks = listing::tables(
+            self.context.lease(ReadFrom::Primary).await?,
+            database.clone(),
+            methods,
+            self.context.limit(),
+            progress,
+        );
         match extent {
             BodyWanted::Head => Ok(respond::chunks_head(chunks, Format::Envelope.content_type()).await?),
-            BodyWanted::Whole => respond::chunks(chunks, Format::Envelope, || self.record.stream(self.caller)).await,
+            BodyWanted::Whole => respond::chunks(chunks, Format::Envelope, || self.context.stream()).await,
         }
     }
 
     async fn check(&self, database: &DatabaseName) -> Result<(), Failure> {
-        let role = self.caller.rights().role();
+        let role = self.context.caller().rights().role();
         let is_hidden = database.is_system() || role.is_some_and(|role| !role.role().knows_database(database));
         if is_hidden {
             return Err(no_database(database, &[]).into());
         }
-        let limit = self.timeout();
-        if listing::has_database(&mut self.lease().await?, database, limit).await? {
+        let limit = self.context.limit();
+        if listing::has_database(&mut self.context.lease(ReadFrom::Primary).await?, database, limit).await? {
             return Ok(());
         }
         let others: Vec<_> = match role {
             Some(_) => Vec::new(),
             None => {
-                let names = listing::databases(self.lease().await?, limit).await?;
+                let names = listing::databases(self.context.lease(ReadFrom::Primary).await?, limit).await?;
                 names.iter().map(|name| name.as_str().to_owned()).collect()
             }
         };
         Err(no_database(database, &others).into())
-    }
-
-    async fn lease(&self) -> Result<Lease, DbError> {
-        self.app.pools.lease_for(self.caller.lessee(), ReadFrom::Primary, self.record.after()).await
-    }
-
-    fn timeout(&self) -> Duration {
-        self.caller.statement_timeout(self.app.pools.query_timeout())
     }
 }
 

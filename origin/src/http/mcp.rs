@@ -12,7 +12,7 @@ mod server;
 mod tools;
 
 use super::body::CountedBody;
-use super::request_context::RequestContext;
+use super::request_metrics::RequestMetrics;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use api::Agent;
@@ -40,7 +40,7 @@ pub(super) async fn run(
     caller: &Caller,
     parts: &Parts,
     body: &CountedBody,
-    record: &Arc<RequestContext>,
+    record: &Arc<RequestMetrics>,
 ) -> Result<Response, Problem> {
     let agent = Agent::new(app, caller, &parts.headers, record);
     // Cancels the API requests when the client disconnects.

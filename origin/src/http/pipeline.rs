@@ -3,8 +3,10 @@
 //! `Tables::load`, `plan::build`, `sql`, `database` (modules `run`, `coalesce`, `transaction`), `respond`.
 
 use super::body::{self, CountedBody};
+use super::rate_limit::admit_caller;
 use super::records::BodyWanted;
 use super::request_context::RequestContext;
+use super::request_metrics::RequestMetrics;
 use super::respond;
 use super::{
     batch, compression, description, files, health, listing, management, mcp, media, pages, records, sql, tus,
@@ -28,15 +30,15 @@ use std::sync::Arc;
 /// Chooses by the path. Paths below `/api/` are parsed by `shared::operation`, as at the edge.
 pub(super) async fn route(
     app: &Arc<ServiceState>,
-    record: &Arc<RequestContext>,
+    metrics: &Arc<RequestMetrics>,
     request: Request,
 ) -> Result<Response, Problem> {
     let path = request.uri().path();
     if path.strip_prefix("/api/").is_some_and(|rest| !rest.is_empty()) || path == MCP {
-        return answer(app, record, request).await;
+        return answer(app, metrics, request).await;
     }
     if path.starts_with(FilePath::PREFIX) {
-        return Box::pin(files::answer(app, record, request)).await;
+        return Box::pin(files::answer(app, metrics, request)).await;
     }
     let headers = request.headers();
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
@@ -47,13 +49,13 @@ pub(super) async fn route(
         None if route::is_home(request.method().as_str(), path, accept) => "/",
         None => return Err(route::not_found(path)),
         Some(_) if !matches!(*request.method(), Method::GET | Method::HEAD) => {
-            record.log().route(health.unwrap_or("none"));
+            metrics.log().route(health.unwrap_or("none"));
             let message = "Only GET and HEAD are allowed here.";
             return Err(Problem::new(ErrorCode::MethodNotAllowed, message).with_allow("GET, HEAD"));
         }
         Some(known) => known,
     };
-    record.log().route(known);
+    metrics.log().route(known);
     match known {
         health::HEALTHZ => Ok(health::alive()),
         health::READYZ => Box::pin(health::ready(app)).await,
@@ -65,12 +67,12 @@ pub(super) async fn route(
 /// The handler of `/api/…` and `/mcp`.
 pub(super) async fn answer(
     app: &Arc<ServiceState>,
-    record: &Arc<RequestContext>,
+    metrics: &Arc<RequestMetrics>,
     request: Request,
 ) -> Result<Response, Problem> {
     let (parts, mut content) = request.into_parts();
-    let outcome = run(app, &parts, &mut content, record).await;
-    let outcome = outcome.map_err(|problem| record.hide_from_role(problem));
+    let outcome = run(app, &parts, &mut content, metrics).await;
+    let outcome = outcome.map_err(|problem| metrics.hide_from_role(problem));
     if outcome.is_err() {
         body::drain(content, &parts.headers).await;
     }
@@ -81,20 +83,21 @@ async fn run(
     app: &Arc<ServiceState>,
     parts: &Parts,
     content: &mut Body,
-    record: &Arc<RequestContext>,
+    metrics: &Arc<RequestMetrics>,
 ) -> Result<Response, Problem> {
     let head = head(parts);
     let admitted = admission::admit(&head, async |action| {
-        record.log().action(action);
+        metrics.log().action(action);
         let caller = match action {
             Some(Action::CreateKey) => Box::pin(app.keys.authenticate_creator(head.authorization)).await?,
             _ => app.keys.authenticate(head.authorization).await?,
         };
-        record.admit_caller(&caller)?;
+        admit_caller(metrics, &caller)?;
         Ok(caller)
     });
     let (caller, pending) = admitted.await?;
-    record.read_after(&parts.headers)?;
+    let context = &RequestContext::new(metrics, caller, &parts.headers)?;
+    let caller = context.caller();
     let body = match pending.body() {
         BodyUse::Json => {
             let (shares, project) = (&app.bodies, caller.project());
@@ -106,21 +109,19 @@ async fn run(
     let extent = if parts.method == Method::HEAD { BodyWanted::Head } else { BodyWanted::Whole };
     let response = match operation {
         // Boxed: otherwise the future of every record operation would be as large as the largest of these.
-        Operation::Sql(call) => Box::pin(sql::run(app, &caller, call, record)).await,
-        Operation::Batch(batch) => Box::pin(batch::run(app, &caller, &batch, record)).await,
-        Operation::Mcp => Box::pin(mcp::run(app, &caller, parts, &body, record)).await,
-        Operation::Media(call) => Box::pin(media::run(app, &caller, call, parts, content, record.progress())).await,
+        Operation::Sql(call) => Box::pin(sql::run(context, call)).await,
+        Operation::Batch(batch) => Box::pin(batch::run(context, &batch)).await,
+        Operation::Mcp => Box::pin(mcp::run(app, caller, parts, &body, metrics)).await,
+        Operation::Media(call) => Box::pin(media::run(app, caller, call, parts, content, context.progress())).await,
         Operation::Tus(call) => {
-            let running = Box::pin(tus::run(app, &caller, call, parts, content));
-            record.progress().media("media.tus", running).await
+            let running = Box::pin(tus::run(app, caller, call, parts, content));
+            context.progress().media("media.tus", running).await
         }
-        Operation::DescribeApi(form, database) => {
-            Box::pin(description::run(app, &caller, form, database, record)).await
-        }
-        Operation::Manage(call) => Box::pin(management::run(app, &caller, call, body.bytes(), record)).await,
-        Operation::List(listing) => Box::pin(listing::run(app, &caller, listing, extent, record)).await,
-        Operation::Describe(table) => Box::pin(records::describe(app, &caller, &table)).await,
-        Operation::Records(operation) => records::run(app, &caller, &operation, extent, record).await,
+        Operation::DescribeApi(form, database) => Box::pin(description::run(context, form, database)).await,
+        Operation::Manage(call) => Box::pin(management::run(app, caller, call, body.bytes(), context)).await,
+        Operation::List(listing) => Box::pin(listing::run(context, listing, extent)).await,
+        Operation::Describe(table) => Box::pin(records::describe(app, caller, &table)).await,
+        Operation::Records(operation) => records::run(context, &operation, extent).await,
     };
     let response = compression::compress(parts, response?).await;
     Ok(respond::unless_known(response, head.if_none_match))

@@ -13,17 +13,14 @@ use crate::database::retry::{Recovery, Repeatable, retry_once};
 use crate::database::run::{Reading, ReadingOne};
 use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
-use crate::database::{DbError, Lease, ReadFrom, run, transaction};
-use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, PlanLimits, SelectByKey, TransactionSteps};
+use crate::database::{DbError, ReadFrom, run, transaction};
+use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, SelectByKey, TransactionSteps};
 use crate::query::sql::{self, Statement};
-use crate::service_state::ServiceState;
-use crate::system::keys::Caller;
 use axum::response::Response;
 use shared::error::Problem;
 use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
-use std::time::Duration;
 
 pub(super) use describe::{describe, methods};
 pub(super) use read::{not_found, several};
@@ -38,20 +35,18 @@ pub(super) enum BodyWanted {
 
 /// A read that may have failed on a replica is first retried on the primary; see [`retry_once`] for what follows.
 pub(super) async fn run(
-    app: &Arc<ServiceState>,
-    caller: &Caller,
+    context: &RequestContext,
     operation: &RecordOperation,
     extent: BodyWanted,
-    record: &RequestContext,
 ) -> Result<Response, Problem> {
     let from = if operation.is_read() { ReadFrom::Replica } else { ReadFrom::Primary };
-    let mut attempt = Attempt { app, caller, operation, extent, record, from };
+    let mut attempt = Attempt { context, operation, extent, from };
     let tables = attempt.tables(SchemaAge::Cached).await?;
-    record.begin_statements(operation);
+    context.begin_statements(operation);
     let mut outcome = attempt.once(&tables).await;
     attempt.from = ReadFrom::Primary;
     // The replica may be lost, or may lack an account or a column that is not yet replicated.
-    if app.pools.may_read_replicas(caller.account(), from)
+    if context.app().pools.may_read_replicas(context.caller().account(), from)
         && matches!(&outcome, Err(Failure::Database(error)) if error.is_lost() || error.errno().is_some())
     {
         outcome = Box::pin(attempt.once(&tables)).await;
@@ -104,11 +99,9 @@ impl Failure {
 }
 
 struct Attempt<'a> {
-    app: &'a Arc<ServiceState>,
-    caller: &'a Caller,
+    context: &'a RequestContext,
     operation: &'a RecordOperation,
     extent: BodyWanted,
-    record: &'a RequestContext,
     from: ReadFrom,
 }
 
@@ -126,7 +119,7 @@ enum Prepared<'a> {
 
 impl<'a> Attempt<'a> {
     async fn tables(&self, age: SchemaAge) -> Result<Tables, Problem> {
-        Tables::load(self.app, self.caller, self.operation, age).await
+        Tables::load(self.context.app(), self.context.caller(), self.operation, age).await
     }
 
     async fn once(&self, tables: &Tables) -> Result<Response, Failure> {
@@ -146,7 +139,7 @@ impl<'a> Attempt<'a> {
         let effect = tables.session_effect();
         match prepared {
             Prepared::One(reading) => self.one(reading, effect).await,
-            Prepared::ByKey(read) if self.record.after().is_some() => {
+            Prepared::ByKey(read) if self.context.waits_for_position() => {
                 let statement = sql::select_by_key(read.shape(), read.key());
                 let (layout, format) = (Arc::clone(read.layout()), read.format());
                 self.one(ReadingOne { statement, layout, includes: Vec::new(), format }, effect).await
@@ -160,19 +153,18 @@ impl<'a> Attempt<'a> {
             }
             Prepared::Insert(statements, answer, once) => match once {
                 Some(idempotent) => {
-                    let role = self.caller.rights().role();
+                    let role = self.context.caller().rights().role();
                     let shown = shown_fields(&statements, answer);
-                    let of_caller = role.map(|role| idempotent.for_caller(&self.caller.identity(role), shown));
+                    let of_caller =
+                        role.map(|role| idempotent.for_caller(&self.context.caller().identity(role), shown));
                     let insert = IdempotentInsert {
-                        app: self.app,
-                        caller: self.caller,
+                        context: self.context,
                         database: tables.root().database(),
                         idempotent: of_caller.as_ref().unwrap_or(idempotent),
                         statements,
                         answer,
                         operation: self.operation,
                         effect,
-                        progress: self.record.progress(),
                     };
                     Box::pin(insert.run()).await
                 }
@@ -200,8 +192,8 @@ impl<'a> Attempt<'a> {
 
     fn prepare(&self, tables: &Tables) -> Result<Prepared<'a>, Problem> {
         let scope = tables.scope(self.operation)?;
-        let bounds = &self.app.bounds;
-        Ok(match plan::build(self.operation, &scope, limits(self.app, self.caller))? {
+        let bounds = &self.context.app().bounds;
+        Ok(match plan::build(self.operation, &scope, self.context.plan_limits())? {
             Plan::Select(select, read) => self.prepare_read(select, read, &scope)?,
             Plan::SelectOne(select, read) => read::prepare_one(select, read, &scope),
             Plan::SelectByKey(read) => Prepared::ByKey(read),
@@ -216,29 +208,23 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    fn timeout(&self) -> Duration {
-        self.caller.statement_timeout(self.app.pools.query_timeout())
-    }
-
-    async fn lease(&self) -> Result<Lease, DbError> {
-        self.app.pools.lease_for(self.caller.lessee(), self.from, self.record.after()).await
-    }
-
     async fn insert_one(&self, insert: InsertOne) -> Result<run::Written, DbError> {
-        let coalescer = &self.app.coalescer;
-        coalescer.insert_one(self.caller.lessee(), insert, self.timeout(), self.record.progress()).await
+        let coalescer = &self.context.app().coalescer;
+        coalescer
+            .insert_one(self.context.caller().lessee(), insert, self.context.limit(), self.context.progress())
+            .await
     }
 
     async fn write(&self, statements: Vec<Statement>, effect: run::SessionEffect) -> Result<run::Written, Failure> {
-        let mut lease = self.lease().await?;
-        let limit = self.timeout();
-        Ok(transaction::write(&mut lease, statements, effect, limit, self.record.progress()).await?)
+        let mut lease = self.context.lease(self.from).await?;
+        let limit = self.context.limit();
+        Ok(transaction::write(&mut lease, statements, effect, limit, self.context.progress()).await?)
     }
 
     async fn write_with(&self, work: Work, tables: &Tables, effect: run::SessionEffect) -> Result<Vec<u8>, Failure> {
         let scope = tables.scope(self.operation)?;
-        let mut lease = self.lease().await?;
-        let mut transaction = Transaction::begin(&mut lease, self.timeout(), self.record.progress()).await?;
+        let mut lease = self.context.lease(self.from).await?;
+        let mut transaction = Transaction::begin(&mut lease, self.context.limit(), self.context.progress()).await?;
         let mut budget = AnswerBudget::WHOLE;
         let mut writer = Writer { transaction: &mut transaction, scope: &scope, effect, budget: &mut budget };
         let outcome = match work {
@@ -263,9 +249,4 @@ fn shown_fields(statements: &[Statement], answer: InsertAnswer) -> &[u8] {
 enum Work {
     Insert(Vec<Statement>, InsertAnswer),
     Change(Vec<Statement>, Box<TransactionSteps>),
-}
-
-pub(super) fn limits(app: &ServiceState, caller: &Caller) -> PlanLimits {
-    let bounds = &app.bounds;
-    PlanLimits { batch_max_rows: bounds.batch_max_rows, read_max_rows: caller.max_rows(bounds.read_max_rows) }
 }

@@ -20,12 +20,8 @@ use shared::ident::shown;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
 
-pub(super) async fn run(
-    app: &Arc<ServiceState>,
-    caller: &Caller,
-    call: SqlCall,
-    record: &RequestContext,
-) -> Result<Response, Problem> {
+pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Response, Problem> {
+    let (app, caller) = (context.app(), context.caller());
     if holds_xa(&call) {
         return Err(no_xa());
     }
@@ -50,15 +46,15 @@ pub(super) async fn run(
     if effects.schema == Schema::Changed {
         refuse_drop(app, caller, &call).await?;
     }
-    let limit = caller.statement_timeout(app.pools.query_timeout());
-    record.progress().begin("SQL", None);
+    let limit = context.limit();
+    context.progress().begin("SQL", None);
     let attempt = async || {
-        let lease = app.pools.lease_for(caller.lessee(), ReadFrom::Primary, record.after()).await?;
+        let lease = context.lease(ReadFrom::Primary).await?;
         let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change_guard(caller.project()));
         let statement = sql::verbatim(&call, schema.as_ref());
         let call = UserSql { statement, schema: schema.clone(), effects, change, format };
-        let chunks = user_sql::run(lease, call, limit, Arc::clone(record.progress()));
-        respond::chunks(chunks, format, || record.stream(caller)).await
+        let chunks = user_sql::run(lease, call, limit, Arc::clone(context.progress()));
+        respond::chunks(chunks, format, || context.stream()).await
     };
     let work = match effects.results {
         Results::One => Repeatable::UserSql,

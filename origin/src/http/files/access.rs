@@ -3,7 +3,8 @@
 use super::query::Query;
 use crate::clock::now;
 use crate::database::media::MediaRow;
-use crate::http::request_context::RequestContext;
+use crate::http::rate_limit::admit_caller;
+use crate::http::request_metrics::RequestMetrics;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use shared::error::Problem;
@@ -28,7 +29,7 @@ pub(super) struct Credentials<'a> {
 /// Does the same work with and without a `file`, so that timing does not reveal which private files exist.
 pub(super) async fn to_private(
     app: &ServiceState,
-    record: &RequestContext,
+    metrics: &RequestMetrics,
     (file, path): (Option<&MediaRow>, &FilePath),
     credentials: &Credentials<'_>,
 ) -> Result<Option<(Access, Option<Caller>)>, Problem> {
@@ -45,7 +46,7 @@ pub(super) async fn to_private(
     }
     let verified = app.keys.authenticate(credentials.authorization).await;
     if let Ok(caller) = &verified {
-        record.admit_caller(caller)?;
+        admit_caller(metrics, caller)?;
     }
     match verified {
         Ok(caller) => {

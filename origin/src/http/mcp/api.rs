@@ -2,7 +2,7 @@
 //! the caller's own authorization, logged, and bound by all limits and roles.
 
 use super::super::media::cache_purge;
-use super::super::request_context::RequestContext;
+use super::super::request_metrics::RequestMetrics;
 use super::super::{panicked, pipeline};
 use super::ANSWER_MAX_BYTES;
 use crate::service_state::ServiceState;
@@ -73,7 +73,7 @@ struct Inner {
     app: Arc<ServiceState>,
     caller: Caller,
     headers: HeaderMap,
-    record: Arc<RequestContext>,
+    record: Arc<RequestMetrics>,
     purges: Mutex<Vec<HeaderValue>>,
     stop: CancellationToken,
 }
@@ -83,7 +83,7 @@ impl Agent {
         app: &Arc<ServiceState>,
         caller: &Caller,
         headers: &HeaderMap,
-        record: &Arc<RequestContext>,
+        record: &Arc<RequestMetrics>,
     ) -> Self {
         let passed_on = PASSED_ON.map(HeaderName::from_static);
         let headers = passed_on.into_iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));

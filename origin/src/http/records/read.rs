@@ -59,7 +59,8 @@ impl Attempt<'_> {
             return Ok((select, None));
         };
         let cells = keyset.cells().to_vec();
-        let cursors = self.app.cursors.of_read(self.caller.project(), &sql::shared_by_pages(&select, scope));
+        let cursors =
+            self.context.app().cursors.of_read(self.context.caller().project(), &sql::shared_by_pages(&select, scope));
         if let Some(token) = &read.window.after {
             let values = cursors.open(token)?;
             select.go_on_after(values)?;
@@ -69,25 +70,33 @@ impl Attempt<'_> {
 
     /// Must be called before the read leases its first connection.
     async fn second_connection(&self) -> Result<SecondConnection, DbError> {
-        let Lessee { project, access, caller } = self.caller.lessee();
-        let taken = self.app.streams.second_connections().take_as(project, caller, 1);
-        let guard = tokio::time::timeout(self.app.pools.wait_timeout(), taken).await;
+        let Lessee { project, access, caller } = self.context.caller().lessee();
+        let taken = self.context.app().streams.second_connections().take_as(project, caller, 1);
+        let guard = tokio::time::timeout(self.context.app().pools.wait_timeout(), taken).await;
         let guard = guard.map_err(|_| DbError::Overloaded)?;
-        Ok(SecondConnection { pools: Arc::clone(&self.app.pools), project: project.clone(), access, caller, guard })
+        Ok(SecondConnection {
+            pools: Arc::clone(&self.context.app().pools),
+            project: project.clone(),
+            access,
+            caller,
+            guard,
+        })
     }
 
     pub(super) async fn one(&self, reading: ReadingOne, effect: run::SessionEffect) -> Result<Response, Failure> {
         let format = reading.format;
-        let (limit, progress) = (self.timeout(), self.record.progress());
-        let lease = self.lease().await?;
+        let (limit, progress) = (self.context.limit(), self.context.progress());
+        let lease = self.context.lease(self.from).await?;
         let found = run::one(lease, reading, effect, limit, progress).await?;
         answer(found, format)
     }
 
     pub(super) async fn by_key(&self, read: &SelectByKey) -> Result<Response, Failure> {
-        let progress = self.record.progress();
-        let coalescer = &self.app.coalescer;
-        let found = coalescer.select_by_key(self.caller.lessee(), self.from, read, self.timeout(), progress).await?;
+        let progress = self.context.progress();
+        let coalescer = &self.context.app().coalescer;
+        let found = coalescer
+            .select_by_key(self.context.caller().lessee(), self.from, read, self.context.limit(), progress)
+            .await?;
         answer(found, read.format())
     }
 
@@ -97,13 +106,13 @@ impl Attempt<'_> {
         beyond: Option<Statement>,
         effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
-        let limit = self.timeout();
-        let progress = Arc::clone(self.record.progress());
+        let limit = self.context.limit();
+        let progress = Arc::clone(self.context.progress());
         let format = reading.format;
         if reading.may_need_second_connection() {
             reading.second_connection = Some(Box::pin(self.second_connection()).await?);
         }
-        let mut lease = self.lease().await?;
+        let mut lease = self.context.lease(self.from).await?;
         let has_more = match beyond {
             Some(statement) => run::has_row(&mut lease, statement, effect, limit, &progress).await?,
             None => false,
@@ -116,7 +125,7 @@ impl Attempt<'_> {
         let answer = match self.extent {
             BodyWanted::Head => respond::chunks_head(chunks, format.content_type()).await?,
             BodyWanted::Whole => {
-                let begin = || self.record.stream(self.caller);
+                let begin = || self.context.stream();
                 respond::chunks(chunks, format, begin).await?
             }
         };
@@ -132,8 +141,8 @@ impl Attempt<'_> {
         explain: Statement,
         effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
-        let (limit, progress) = (self.timeout(), self.record.progress());
-        let plan = run::text(self.lease().await?, explain, effect, limit, progress).await?;
+        let (limit, progress) = (self.context.limit(), self.context.progress());
+        let plan = run::text(self.context.lease(self.from).await?, explain, effect, limit, progress).await?;
         let json = database::explain::plan(&plan).and_then(|plan| {
             let sql = statement.text();
             serde_json::to_vec(&Explanation { sql, plan })
