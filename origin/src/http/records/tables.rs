@@ -3,16 +3,18 @@
 use crate::database::errno;
 use crate::database::run::SessionEffect;
 use crate::database::schema_cache::SchemaAge;
+use crate::query::catalog::relations::Relations;
 use crate::query::catalog::{Table, broken_view};
-use crate::query::plan::related::{Loader, RelatedTable};
+use crate::query::plan::related::{RelatedTable, RelationUse, relation_uses};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, access::TableAccess};
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use futures_util::future::BoxFuture;
 use shared::error::{Details, ErrorCode, Problem, ShownToRoles};
-use shared::ident::{FieldName, TableName, shown};
-use shared::operation::filter::Condition;
+use shared::ident::{DatabaseName, FieldName, TableName, shown};
+use shared::operation::filter::{Condition, Related};
+use shared::operation::read::Include;
 use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
 
@@ -43,13 +45,7 @@ impl Tables {
             true => Vec::new(),
             false => {
                 let relations = app.schema_cache.relations(caller.project(), &path.database, age).await?;
-                let in_database = |name: &TableName| TablePath { database: path.database.clone(), table: name.clone() };
-                let load = |name: TableName| -> BoxFuture<'_, _> {
-                    let path = in_database(&name);
-                    Box::pin(async move { access(app, caller, &path, age).await })
-                };
-                let reads = |name: &TableName, column: &FieldName| caller.reads(&in_database(name), column);
-                let loader = Loader { relations: &relations, access: &load, reads: &reads };
+                let loader = RelatedLoader { app, caller, database: &path.database, relations: &relations, age };
                 loader.load(&root, operation.includes(), &conditions).await?
             }
         };
@@ -133,6 +129,48 @@ impl Tables {
         all.map(|access| SessionEffect::of(access.table()))
             .find(|effect| *effect == SessionEffect::Anything)
             .unwrap_or(SessionEffect::Nothing)
+    }
+}
+
+struct RelatedLoader<'a> {
+    app: &'a Arc<ServiceState>,
+    caller: &'a Caller,
+    database: &'a DatabaseName,
+    relations: &'a Relations,
+    age: SchemaAge,
+}
+
+impl RelatedLoader<'_> {
+    /// Includes nested relations.
+    fn load<'f>(
+        &'f self,
+        table: &'f TableAccess,
+        includes: &'f [Include],
+        conditions: &'f [&'f Related],
+    ) -> BoxFuture<'f, Result<Vec<RelatedTable>, Problem>> {
+        let reads = |name: &TableName, column: &FieldName| self.caller.reads(&self.path(name), column);
+        let uses = relation_uses(self.relations, table, includes, conditions, &reads);
+        Box::pin(async move {
+            let mut tables = Vec::new();
+            for RelationUse { name, relation, includes, conditions } in uses? {
+                let far = self.access(&relation.table).await?;
+                let link = match &relation.link {
+                    Some(link) => Some(self.access(&link.table).await?),
+                    None => None,
+                };
+                let related = self.load(&far, &includes, &conditions).await?;
+                tables.push(RelatedTable::new(name, relation, far, link, related));
+            }
+            Ok(tables)
+        })
+    }
+
+    async fn access(&self, name: &TableName) -> Result<TableAccess, Problem> {
+        access(self.app, self.caller, &self.path(name), self.age).await
+    }
+
+    fn path(&self, name: &TableName) -> TablePath {
+        TablePath { database: self.database.clone(), table: name.clone() }
     }
 }
 

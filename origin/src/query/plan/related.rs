@@ -5,7 +5,6 @@ use super::filter::predicate;
 use super::scope::Scope;
 use super::{ColumnRef, Join, Predicate};
 use crate::query::catalog::relations::{self, Relation, Relations};
-use futures_util::future::BoxFuture;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
 use shared::operation::filter::{Condition, Quantifier, Related};
@@ -23,6 +22,17 @@ pub struct RelatedTable {
 }
 
 impl RelatedTable {
+    /// `related` are the tables that the relations inside of this one lead to.
+    pub fn new(
+        name: &str,
+        relation: Arc<Relation>,
+        access: TableAccess,
+        link: Option<TableAccess>,
+        related: Vec<Self>,
+    ) -> Self {
+        Self { name: name.into(), relation, access, link, related }
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -71,58 +81,45 @@ impl RelatedTable {
     }
 }
 
-#[expect(missing_debug_implementations, reason = "functions have no form to show")]
-pub struct Loader<'a> {
-    pub relations: &'a Relations,
-    pub access: &'a (dyn Fn(TableName) -> BoxFuture<'a, Result<TableAccess, Problem>> + Sync),
-    pub reads: &'a (dyn Fn(&TableName, &FieldName) -> bool + Sync),
+/// A relation of one table that includes or conditions name.
+pub struct RelationUse<'a> {
+    pub name: &'a str,
+    pub relation: Arc<Relation>,
+    /// Those inside of the includes of this relation.
+    pub includes: Vec<Include>,
+    /// Those on records that the related records lead to.
+    pub conditions: Vec<&'a Related>,
 }
 
-impl Loader<'_> {
-    /// Includes nested relations. A relation that an include and a condition both name is loaded once.
-    pub fn load<'f>(
-        &'f self,
-        table: &'f TableAccess,
-        includes: &'f [Include],
-        conditions: &'f [&'f Related],
-    ) -> BoxFuture<'f, Result<Vec<RelatedTable>, Problem>> {
-        Box::pin(self.load_level(table, includes, conditions))
+/// Each relation once, even if an include and a condition both name it.
+pub fn relation_uses<'a>(
+    relations: &Relations,
+    table: &TableAccess,
+    includes: &'a [Include],
+    conditions: &[&'a Related],
+    reads: &dyn Fn(&TableName, &FieldName) -> bool,
+) -> Result<Vec<RelationUse<'a>>, Problem> {
+    if includes.is_empty() && conditions.is_empty() {
+        return Ok(Vec::new());
     }
-
-    async fn load_level(
-        &self,
-        table: &TableAccess,
-        includes: &[Include],
-        conditions: &[&Related],
-    ) -> Result<Vec<RelatedTable>, Problem> {
-        if includes.is_empty() && conditions.is_empty() {
-            return Ok(Vec::new());
+    let relations = visible(relations, table, reads);
+    let mut uses: Vec<RelationUse<'a>> = Vec::new();
+    let named = includes.iter().map(|include| (&include.relation, ErrorCode::InvalidQueryOption));
+    let tested = conditions.iter().map(|condition| (&condition.relation, ErrorCode::UnknownField));
+    for (name, code) in named.chain(tested) {
+        if uses.iter().any(|known| *known.name == **name) {
+            continue;
         }
-        let relations = visible(self.relations, table, self.reads);
-        let mut tables: Vec<RelatedTable> = Vec::new();
-        let named = includes.iter().map(|include| (&include.relation, ErrorCode::InvalidQueryOption));
-        let tested = conditions.iter().map(|condition| (&condition.relation, ErrorCode::UnknownField));
-        for (name, code) in named.chain(tested) {
-            if tables.iter().any(|known| known.name == *name) {
-                continue;
-            }
-            let relation = relations::find(&relations, table.table().name(), name, code)?.clone();
-            let far = (self.access)(relation.table.clone()).await?;
-            let link = match &relation.link {
-                Some(link) => Some((self.access)(link.table.clone()).await?),
-                None => None,
-            };
-            let includes: Vec<_> = includes.iter().filter(|include| include.relation == *name).collect();
-            let tested = conditions.iter().filter(|condition| condition.relation == *name);
-            let filters = includes.iter().filter_map(|include| include.filter.as_ref());
-            let inner = filters.chain(tested.filter_map(|condition| condition.condition.as_deref()));
-            let inner: Vec<_> = inner.flat_map(Condition::related).collect();
-            let nested: Vec<_> = includes.iter().flat_map(|include| include.includes.iter().cloned()).collect();
-            let related = self.load(&far, &nested, &inner).await?;
-            tables.push(RelatedTable { name: name.clone(), relation, access: far, link, related });
-        }
-        Ok(tables)
+        let relation = relations::find(&relations, table.table().name(), name, code)?.clone();
+        let includes: Vec<_> = includes.iter().filter(|include| include.relation == *name).collect();
+        let tested = conditions.iter().filter(|condition| condition.relation == *name);
+        let filters = includes.iter().filter_map(|include| include.filter.as_ref());
+        let inner = filters.chain(tested.filter_map(|condition| condition.condition.as_deref()));
+        let conditions = inner.flat_map(Condition::related).collect();
+        let includes = includes.iter().flat_map(|include| include.includes.iter().cloned()).collect();
+        uses.push(RelationUse { name, relation, includes, conditions });
     }
+    Ok(uses)
 }
 
 pub fn visible(

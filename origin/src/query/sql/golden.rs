@@ -4,14 +4,12 @@
 use super::Statement;
 use crate::query::catalog::relations::{ForeignKey, Relations};
 use crate::query::catalog::{CaseSensitivity, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
-use crate::query::plan::access::{CallerRole, ProjectRole, Rights};
+use crate::query::plan::access::{CallerRole, ProjectRole, Rights, TableAccess};
 use crate::query::plan::include::{Batch, Included};
-use crate::query::plan::related::Loader;
+use crate::query::plan::related::{RelatedTable, RelationUse, relation_uses};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, Param, Plan, PlanLimits, Reread, Select, TransactionSteps};
 use crate::query::role::{Claims, Role};
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, ready};
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName};
 use shared::operation::filter::Condition;
@@ -168,11 +166,10 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
         let rule = role.role().rule(&path(name).database, name);
         rule.and_then(|rule| rule.read.as_ref()).is_some_and(|read| read.fields.has(column))
     };
-    let load = |name: TableName| -> BoxFuture<'_, _> { Box::pin(ready(access(&name))) };
     let relations = relations();
-    let loader = Loader { relations: &relations, access: &load, reads: &reads };
     let conditions = operation.filter().map(Condition::related).unwrap_or_default();
-    let related = loader.load(&root, operation.includes(), &conditions).now_or_never().unwrap()?;
+    let uses = relation_uses(&relations, &root, operation.includes(), &conditions, &reads)?;
+    let related = related(uses, &relations, &access, &reads)?;
     let scope = Scope::joined(&root, operation.joins(), &joined)?.with_related(&related);
     Ok(match plan::build(operation, &scope, LIMITS)? {
         Plan::Select(plan, read) => selects(plan, read, &scope)?,
@@ -194,6 +191,22 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
         Plan::Update(plan, more) => changes(super::update(plan, &scope), more, &scope),
         Plan::Delete(plan, more) => changes(vec![super::delete(plan, &scope)], more, &scope),
     })
+}
+
+fn related(
+    uses: Vec<RelationUse<'_>>,
+    relations: &Relations,
+    access: &dyn Fn(&TableName) -> Result<TableAccess, Problem>,
+    reads: &dyn Fn(&TableName, &FieldName) -> bool,
+) -> Result<Vec<RelatedTable>, Problem> {
+    let loaded = uses.into_iter().map(|RelationUse { name, relation, includes, conditions }| {
+        let far = access(&relation.table)?;
+        let link = relation.link.as_ref().map(|link| access(&link.table)).transpose()?;
+        let inner = relation_uses(relations, &far, &includes, &conditions, reads)?;
+        let inner = related(inner, relations, access, reads)?;
+        Ok(RelatedTable::new(name, relation, far, link, inner))
+    });
+    loaded.collect()
 }
 
 /// Renders an update or delete, with the reads of its transaction before and after it; those after it lack their FOR
