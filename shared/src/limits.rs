@@ -131,6 +131,9 @@ pub const TABLE_DESCRIPTION_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The descriptions of all tables of a database, and its foreign keys, as MariaDB gives them.
 pub const DATABASE_DESCRIPTION_MAX_BYTES: usize = 32 * 1024 * 1024;
 
+/// Maximum bytes of one description of the API: an OpenAPI document, or the types of a language. About 4,000 tables.
+pub const API_DESCRIPTION_MAX_BYTES: usize = 64 * 1024 * 1024;
+
 /// Maximum memory of each cache of descriptions: of tables, of whole databases, of tables as roles see them, of foreign
 /// keys.
 pub const DESCRIPTIONS_CACHE_MAX_BYTES: u64 = 64 * 1024 * 1024;

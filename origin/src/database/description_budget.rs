@@ -1,15 +1,18 @@
-//! Limits the bytes that are read of the description of a table or of a database.
+//! Limits the bytes that are read of the description of a table or of a database, and of each table of a database.
 
 use super::error::DbError;
 use mysql_async::{Row, Value};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, TableName, shown};
 use shared::limits::{DATABASE_DESCRIPTION_MAX_BYTES, TABLE_DESCRIPTION_MAX_BYTES};
+use std::collections::HashMap;
 
 #[derive(Debug)]
 pub(super) struct DescriptionBudget {
     pub used: usize,
     limit: TooLarge,
+    /// The bytes of each table that the first value of a row names.
+    tables: Option<HashMap<Box<[u8]>, usize>>,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -22,24 +25,49 @@ pub struct TooLarge {
 impl DescriptionBudget {
     pub(super) fn of_table(database: &DatabaseName, table: &TableName) -> Self {
         let what = format!("{}.{}", shown(database.as_str()), shown(table.as_str()));
-        Self { used: 0, limit: TooLarge { what, max_bytes: TABLE_DESCRIPTION_MAX_BYTES } }
+        Self { used: 0, limit: TooLarge { what, max_bytes: TABLE_DESCRIPTION_MAX_BYTES }, tables: None }
+    }
+
+    pub(super) fn of_foreign_keys(database: &DatabaseName) -> Self {
+        let what = format!("the database {}", shown(database.as_str()));
+        Self { used: 0, limit: TooLarge { what, max_bytes: DATABASE_DESCRIPTION_MAX_BYTES }, tables: None }
     }
 
     pub(super) fn of_database(name: &DatabaseName) -> Self {
-        let what = format!("the database {}", shown(name.as_str()));
-        Self { used: 0, limit: TooLarge { what, max_bytes: DATABASE_DESCRIPTION_MAX_BYTES } }
+        Self { tables: Some(HashMap::new()), ..Self::of_foreign_keys(name) }
     }
 
-    pub(super) fn spend(&mut self, row: &Row) -> Result<(), DbError> {
-        let bytes = |at| match row.as_ref(at) {
-            Some(Value::Bytes(bytes)) => bytes.len(),
-            _ => 0,
-        };
-        self.used += (0..row.len()).map(bytes).sum::<usize>();
+    /// Returns whether to keep the row. Rows beyond the limit of their table are neither kept nor counted.
+    pub(super) fn spend(&mut self, row: &Row) -> Result<bool, DbError> {
+        let values = (0..row.len()).map(|at| match row.as_ref(at) {
+            Some(Value::Bytes(bytes)) => bytes.as_slice(),
+            _ => &[],
+        });
+        self.count(values)
+    }
+
+    fn count<'a>(&mut self, values: impl Iterator<Item = &'a [u8]>) -> Result<bool, DbError> {
+        let mut values = values.peekable();
+        let table = values.peek().copied().unwrap_or_default();
+        let bytes = values.map(<[u8]>::len).sum::<usize>();
+        if let Some(tables) = &mut self.tables {
+            let of_table = tables.entry(table.into()).or_default();
+            *of_table += bytes - table.len();
+            if *of_table > TABLE_DESCRIPTION_MAX_BYTES {
+                return Ok(false);
+            }
+        }
+        self.used += bytes;
         match self.used <= self.limit.max_bytes {
-            true => Ok(()),
+            true => Ok(true),
             false => Err(DbError::DescriptionTooLarge(self.limit.clone())),
         }
+    }
+
+    /// Whether rows of the table were left out.
+    pub(super) fn is_exceeded_by(&self, table: &str) -> bool {
+        let bytes = self.tables.as_ref().and_then(|tables| tables.get(table.as_bytes()));
+        bytes.is_some_and(|bytes| *bytes > TABLE_DESCRIPTION_MAX_BYTES)
     }
 }
 
@@ -53,5 +81,27 @@ impl TooLarge {
         Problem::new(ErrorCode::SqlError, message).with_hint(
             "ENUM and SET columns with fewer members, or fewer columns, make it smaller. /sql needs no description.",
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_is_too_large_is_left_out_of_its_database() {
+        let database = DatabaseName::parse("shop").unwrap();
+        let (half, mut budget) = (vec![b'x'; TABLE_DESCRIPTION_MAX_BYTES / 2], DescriptionBudget::of_database(&database));
+        let mut count = |table: &'static str, bytes: &[u8]| budget.count([table.as_bytes(), bytes].into_iter());
+        for (table, is_kept) in [("wide", true), ("wide", true), ("exact", true), ("exact", true)] {
+            assert_eq!(count(table, &half).unwrap(), is_kept);
+        }
+        for _ in 0..100 {
+            assert!(!count("wide", &half).unwrap());
+        }
+        assert!(budget.is_exceeded_by("wide") && !budget.is_exceeded_by("exact") && !budget.is_exceeded_by("other"));
+        assert!(budget.used < DATABASE_DESCRIPTION_MAX_BYTES);
+        let refused = (0..100).find_map(|n| budget.count([format!("t{n}").as_bytes(), &half].into_iter()).err());
+        assert!(refused.unwrap().to_string().contains("the database \"shop\""));
     }
 }

@@ -2,6 +2,7 @@
 //! project's own account: a table or column that the account may not see counts as missing.
 
 mod kinds;
+mod types;
 mod whole_database;
 
 pub(super) use whole_database::tables;
@@ -18,6 +19,7 @@ use crate::query::catalog::{
     CaseSensitivity, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits,
 };
 use kinds::kind;
+use types::Types;
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -66,6 +68,8 @@ const PARSED_AT_ONCE_MAX_BYTES: usize = 256 * 1024;
 
 type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
+type RelationRow = (String, String, String, Option<String>, Option<String>);
+
 #[derive(Debug)]
 pub(super) enum Found {
     Table(Arc<Table>),
@@ -100,12 +104,16 @@ pub(super) async fn relations(
     database: &DatabaseName,
     limit: Duration,
 ) -> Result<(Relations, usize), DbError> {
-    type Row = (String, String, String, Option<String>, Option<String>);
-    let mut budget = DescriptionBudget::of_database(database);
     let work = async |connection: &mut Connection| {
-        connection.ask_within::<Row>(RELATIONS, (database.as_str(),), &mut budget).await
+        let budget = &mut DescriptionBudget::of_foreign_keys(database);
+        let rows = connection.ask_within::<RelationRow>(RELATIONS, (database.as_str(),), budget).await?;
+        let used = budget.used;
+        Ok((parse(used, move || related(rows)).await?, used))
     };
-    let rows = lease.run(SessionEffect::Nothing, limit, None, work).await?;
+    lease.run(SessionEffect::Nothing, limit, None, work).await
+}
+
+fn related(rows: Vec<RelationRow>) -> Relations {
     let (mut keys, mut primary): (Vec<ForeignKey>, HashMap<TableName, Vec<FieldName>>) = Default::default();
     for (name, table, column, target, target_column) in rows {
         let (Ok(table), Ok(column)) = (TableName::parse(&table), FieldName::parse(&column)) else {
@@ -129,7 +137,7 @@ pub(super) async fn relations(
             }
         }
     }
-    Ok((Relations::new(&keys, &primary), budget.used))
+    Relations::new(&keys, &primary)
 }
 
 async fn names(lease: &mut Lease, query: &'static str, limit: Duration) -> Result<Vec<String>, DbError> {
@@ -178,15 +186,16 @@ async fn read(
         }
     }
     let (database, table) = (database.clone(), table.clone());
-    let parsed = parse(budget, move || rows.into_table(&database, table, &limited)).await?;
+    let parse_table = move || rows.into_table(&database, table, &limited, &mut Types::default());
+    let parsed = parse(budget.used, parse_table).await?;
     Ok(Found::Table(Arc::new(parsed)))
 }
 
 async fn parse<T: Send + 'static>(
-    budget: &DescriptionBudget,
+    bytes: usize,
     parse: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, DbError> {
-    if budget.used < PARSED_AT_ONCE_MAX_BYTES {
+    if bytes < PARSED_AT_ONCE_MAX_BYTES {
         return Ok(parse());
     }
     let parsed = tokio::task::spawn_blocking(parse).await;
@@ -216,12 +225,13 @@ impl TableRows {
         database: &DatabaseName,
         name: TableName,
         limited: &HashMap<String, Arc<CharsetCoverage>>,
+        types: &mut Types,
     ) -> Table {
         let facts = Facts::gather(&self.indexes, self.references, &self.checks);
         let computed = self.definition.as_deref().and_then(view_columns::computed);
         let computed = computed.filter(|computed| computed.len() == self.columns.len()).unwrap_or_default();
         let columns = self.columns.into_iter().enumerate().filter_map(|(at, row)| {
-            let column = column(row, &facts, limited)?;
+            let column = column(row, &facts, limited, types)?;
             Some(Column { generated: column.generated || computed.get(at) == Some(&true), ..column })
         });
         let mut columns: Vec<Column> = columns.collect();
@@ -302,16 +312,23 @@ fn json_checked(clause: &str) -> Option<String> {
     (!plain.contains('`')).then(|| name.replace("``", "`"))
 }
 
-fn column(row: ColumnRow, facts: &Facts, limited: &HashMap<String, Arc<CharsetCoverage>>) -> Option<Column> {
+fn column(
+    row: ColumnRow,
+    facts: &Facts,
+    limited: &HashMap<String, Arc<CharsetCoverage>>,
+    types: &mut Types,
+) -> Option<Column> {
     let (name, data_type, type_text, nullable, default, extra, comment, generated, ..) = row;
     let (charset, collation) = (row.8.unwrap_or_default(), row.9.unwrap_or_default());
     let field = FieldName::parse(&name).ok()?;
     let nullable = nullable == "YES";
+    let sorted_chars = sorted_chars(&data_type, &type_text, &collation);
+    let (type_text, values) = types.share(&data_type, type_text);
     Some(Column {
         kind: if facts.json.contains(&name) { Kind::Json } else { kind(&data_type) },
-        values: if matches!(data_type.as_str(), "enum" | "set") { listed(&type_text) } else { Vec::new() },
+        values,
         name: field,
-        sorted_chars: sorted_chars(&data_type, &type_text, &collation),
+        sorted_chars,
         charset: match limited.get(&charset) {
             Some(coverage) => Charset::Limited(Arc::clone(coverage)),
             None => Charset::Unicode,
@@ -370,40 +387,9 @@ fn unquoted(text: &str) -> String {
     }
 }
 
-fn listed(type_text: &str) -> Vec<String> {
-    let Some((_, rest)) = type_text.split_once('(') else {
-        return Vec::new();
-    };
-    let mut values = Vec::new();
-    let mut value = String::new();
-    let mut inside = false;
-    let mut chars = rest.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (c, inside) {
-            ('\'', true) if chars.peek() == Some(&'\'') => {
-                value.push('\'');
-                chars.next();
-            }
-            ('\'', true) => {
-                values.push(std::mem::take(&mut value));
-                inside = false;
-            }
-            ('\'', false) => inside = true,
-            (c, true) => value.push(c),
-            (_, false) => {}
-        }
-    }
-    values
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values_of_an_enum_are_read_from_its_type() {
-        assert_eq!(listed("enum('a','b''c','d,e','')"), ["a", "b'c", "d,e", ""]);
-    }
 
     #[test]
     fn a_json_column_is_known_by_its_check() {

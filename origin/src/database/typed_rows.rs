@@ -39,8 +39,9 @@ where
     let mut answer = answer.await?;
     let mut rows = Vec::new();
     while let Some(row) = answer.next().await? {
-        budget.spend(&row)?;
-        rows.push(typed(row));
+        if budget.spend(&row)? {
+            rows.push(typed(row));
+        }
     }
     Ok(rows.into_iter().collect::<Result<_, _>>()?)
 }

@@ -4,7 +4,7 @@ use super::listing;
 use super::request_context::RequestContext;
 use super::respond;
 use crate::database::schema_cache::SchemaAge;
-use crate::query::interface::{Interface, openapi, python, rust, typescript};
+use crate::query::interface::{Interface, TooLong, openapi, python, rust, typescript};
 use axum::response::Response;
 use bytes::Bytes;
 use shared::error::{ErrorCode, Problem};
@@ -37,9 +37,9 @@ pub(super) async fn run(
         }
         match form {
             ApiForm::OpenApi => openapi::document(&interface),
-            ApiForm::TypeScript => Ok(typescript::types(&interface).into_bytes()),
-            ApiForm::Python => Ok(python::types(&interface).into_bytes()),
-            ApiForm::Rust => Ok(rust::types(&interface).into_bytes()),
+            ApiForm::TypeScript => typescript::types(&interface).map(String::into_bytes).map_err(TooLong::into_problem),
+            ApiForm::Python => python::types(&interface).map(String::into_bytes).map_err(TooLong::into_problem),
+            ApiForm::Rust => rust::types(&interface).map(String::into_bytes).map_err(TooLong::into_problem),
         }
     });
     let text = text.await.map_err(|error| {

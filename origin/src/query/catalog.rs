@@ -1,13 +1,15 @@
 //! Descriptions of tables and columns, from which plans are built. Does no I/O and does not know the driver.
 
 mod charset_coverage;
+mod members;
 pub mod relations;
 
 pub use charset_coverage::CharsetCoverage;
+pub use members::Members;
 use shared::envelope::ColumnLabels;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Debug)]
@@ -71,8 +73,8 @@ pub struct Column {
     pub kind: Kind,
     pub charset: Charset,
     pub case_sensitivity: CaseSensitivity,
-    /// The type as MariaDB writes it, such as `varchar(200)`.
-    pub type_text: String,
+    /// The type as MariaDB writes it, such as `varchar(200)`. Columns of one type share it, and `values` with it.
+    pub type_text: Arc<str>,
     pub nullable: bool,
     /// The text of `COLUMN_DEFAULT`, with a string literal unquoted; `None` also for NULL.
     pub default: Option<String>,
@@ -84,8 +86,7 @@ pub struct Column {
     pub primary: bool,
     /// The names of the unique keys, or of the primary key, that consist of this column alone.
     pub unique: Vec<String>,
-    /// The members of an ENUM or SET.
-    pub values: Vec<String>,
+    pub values: Arc<Members>,
     /// The referenced table may be in another database.
     pub references: Option<Reference>,
     pub comment: String,
@@ -157,7 +158,11 @@ impl Table {
         traits: Traits,
     ) -> Self {
         let readable = columns.len();
-        let bytes = TABLE_BYTES + columns.iter().map(|column| COLUMN_BYTES + column.bytes()).sum::<usize>();
+        let mut types = HashSet::new();
+        let mut is_first = |column: &Column| types.insert(Arc::as_ptr(&column.type_text).cast::<u8>());
+        let of_types = columns.iter().filter(|column| is_first(column)).map(Column::type_bytes).sum::<usize>();
+        let of_columns = columns.iter().map(|column| COLUMN_BYTES + column.bytes()).sum::<usize>();
+        let bytes = TABLE_BYTES + of_types + of_columns;
         let columns = columns.into_iter().map(Arc::new).collect();
         let table = Self::with_hidden(database, name, columns, readable, (primary, unique), traits);
         Self { bytes: bytes as u64, ..table }
@@ -342,10 +347,12 @@ pub fn broken_view(view: &str) -> Problem {
 
 impl Column {
     fn bytes(&self) -> usize {
-        const STRING_BYTES: usize = size_of::<String>() + 16;
-        let texts = self.name.as_str().len() + self.type_text.len() + self.comment.len();
-        let values: usize = self.values.iter().map(|value| STRING_BYTES + value.len()).sum();
-        size_of::<Self>() + texts + self.default.as_ref().map_or(0, String::len) + values
+        let texts = self.name.as_str().len() + self.comment.len();
+        size_of::<Self>() + texts + self.default.as_ref().map_or(0, String::len)
+    }
+
+    fn type_bytes(&self) -> usize {
+        self.type_text.len() + self.values.bytes()
     }
 
     /// In a YEAR, MariaDB reads 70 as 1970.

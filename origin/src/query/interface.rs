@@ -11,8 +11,10 @@ use super::catalog::relations::{Relation, RelationKind, Relations};
 use super::catalog::{Column, Table};
 use super::plan::access::{Rights, TableAccess};
 use super::plan::related::visible;
+use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::key::Grant;
+use shared::limits::API_DESCRIPTION_MAX_BYTES;
 use shared::policy::{self, Action};
 use std::sync::Arc;
 
@@ -35,6 +37,24 @@ pub struct TableInterface {
     access: TableAccess,
     relations: Vec<Arc<Relation>>,
     actions: Vec<Action>,
+}
+
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the description has more than {API_DESCRIPTION_MAX_BYTES} bytes")]
+pub struct TooLong;
+
+impl TooLong {
+    pub fn into_problem(self) -> Problem {
+        let mib = API_DESCRIPTION_MAX_BYTES / 1024 / 1024;
+        let message = format!("The description of the API has more than {mib} MiB, the maximum.");
+        Problem::new(ErrorCode::SqlError, message)
+            .with_hint("Add ?database= to describe one database, or use the key of a role that shows fewer tables.")
+    }
+}
+
+/// Called after each part that is written.
+fn check_length(written: usize) -> Result<(), TooLong> {
+    if written > API_DESCRIPTION_MAX_BYTES { Err(TooLong) } else { Ok(()) }
 }
 
 impl Interface {

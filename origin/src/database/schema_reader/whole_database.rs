@@ -1,6 +1,7 @@
 //! Reads the descriptions of all tables of a database at once: the number of queries does not depend on the number of
 //! tables.
 
+use super::types::Types;
 use super::{ColumnRow, TableRows, is_table, parse};
 use crate::database::charset_coverage::CharsetCoverages;
 use crate::database::connection::Connection;
@@ -37,7 +38,8 @@ const TRIGGERS: &str = "SELECT EVENT_OBJECT_TABLE, COUNT(*), COALESCE(SUM(EVENT_
 type TableColumnRow =
     (String, String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
-/// Leaves out Selkie's table of idempotency receipts, and names that the API can't serve.
+/// Leaves out Selkie's table of idempotency receipts, names that the API can't serve, and tables whose own descriptions
+/// are too large, which no request can use.
 pub(in crate::database) async fn tables(
     lease: &mut Lease,
     coverages: &CharsetCoverages,
@@ -54,7 +56,8 @@ async fn read(
     database: &DatabaseName,
 ) -> Result<Vec<Arc<Table>>, DbError> {
     let budget = &mut DescriptionBudget::of_database(database);
-    let rows = rows(connection, database, budget).await?;
+    let mut rows = rows(connection, database, budget).await?;
+    rows.retain(|name, _| !budget.is_exceeded_by(name));
     let charsets: BTreeSet<&str> =
         rows.values().flat_map(|rows| &rows.columns).filter_map(|row| row.8.as_deref()).collect();
     let mut limited = HashMap::new();
@@ -65,13 +68,14 @@ async fn read(
     }
     let database = database.clone();
     let tables = move || {
+        let mut types = Types::default();
         let tables = rows.into_iter().filter_map(|(name, rows)| {
             let name = TableName::parse(&name).ok().filter(|name| !name.is_system())?;
-            Some(Arc::new(rows.into_table(&database, name, &limited)))
+            Some(Arc::new(rows.into_table(&database, name, &limited, &mut types)))
         });
         tables.collect()
     };
-    parse(budget, tables).await
+    parse(budget.used, tables).await
 }
 
 /// Leaves out a table that is created meanwhile.

@@ -4,7 +4,7 @@ use super::Tables;
 use crate::database::schema_cache::SchemaAge;
 use crate::http::respond;
 use crate::query::catalog::relations::{Relation, RelationKind};
-use crate::query::catalog::{Column, Kind, Traits};
+use crate::query::catalog::{Column, Kind, Members, Traits};
 use crate::query::plan::access::TableAccess;
 use crate::query::plan::related::visible;
 use crate::service_state::ServiceState;
@@ -109,8 +109,8 @@ struct Field<'a> {
     invisible: bool,
     writable: bool,
     unique: bool,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    values: &'a [String],
+    #[serde(skip_serializing_if = "Members::is_empty")]
+    values: &'a Members,
     references: Option<Target<'a>>,
     comment: &'a str,
 }

@@ -5,7 +5,7 @@
 mod tables;
 mod template;
 
-use super::{Interface, TableInterface, identifier};
+use super::{Interface, TableInterface, TooLong, check_length, identifier};
 use serde_json::{Map, Value, json};
 use shared::error::{ErrorCode, Problem};
 use shared::policy::Action;
@@ -26,12 +26,24 @@ const ABOUT: &str = "What the key that fetched this document may do. The schema 
 
 pub fn document(interface: &Interface) -> Result<Vec<u8>, Problem> {
     let mut out = Vec::with_capacity(USUAL_BYTES + TABLE_USUAL_BYTES * interface.tables().count());
-    write(interface, &mut out)
-        .map_err(|error| Problem::internal("The OpenAPI document can't be written.", error.to_string()))?;
-    Ok(out)
+    match write(interface, &mut out) {
+        Ok(()) => Ok(out),
+        Err(WriteError::TooLong(error)) => Err(error.into_problem()),
+        Err(WriteError::Json(error)) => {
+            Err(Problem::internal("The OpenAPI document can't be written.", error.to_string()))
+        }
+    }
 }
 
-fn write(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
+#[derive(Debug, thiserror::Error)]
+enum WriteError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+}
+
+fn write(interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let head = json!({"title": "Selkie", "version": "1", "description": ABOUT});
     out.extend_from_slice(br#"{"openapi":"3.1.0","info":"#);
     serde_json::to_writer(&mut *out, &head)?;
@@ -62,7 +74,7 @@ fn tags(interface: &Interface) -> Vec<Value> {
     services.chain(tables).collect()
 }
 
-fn paths(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
+fn paths(interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let mut separator = Separator::default();
     let services: Vec<Template> = template::read(SERVICES)?;
     let services = services.into_iter().filter(|template| interface.offers(&template.action));
@@ -72,7 +84,7 @@ fn paths(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
         by_path.entry(path).or_default().push(template);
     }
     for (path, operations) in &by_path {
-        separator.write(out);
+        separator.write(out)?;
         serde_json::to_writer(&mut *out, path)?;
         out.push(b':');
         serde_json::to_writer(&mut *out, &operations.path_item())?;
@@ -80,7 +92,7 @@ fn paths(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
     let of_database: Operations = template::read::<Vec<Template>>(OF_DATABASE)?.into_iter().collect();
     let of_database = template::Text::new(&of_database.path_item())?;
     for (name, _) in &interface.databases {
-        separator.write(out);
+        separator.write(out)?;
         let (component, name) = (identifier::component(name.as_str()), name.as_str());
         serde_json::to_writer(&mut *out, &format!("/crud/{}", tables::encoded(name)))?;
         out.extend_from_slice(b":{");
@@ -90,17 +102,17 @@ fn paths(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
     tables::paths(interface, &template::read::<Vec<Template>>(OF_TABLE)?, &mut separator, out)
 }
 
-fn components(interface: &Interface, out: &mut Vec<u8>) -> serde_json::Result<()> {
+fn components(interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let mut fixed: BTreeMap<String, Map<String, Value>> = template::read(COMPONENTS)?;
     fixed.insert("responses".to_owned(), responses());
     let mut separator = Separator::default();
     for (kind, parts) in &fixed {
-        separator.write(out);
+        separator.write(out)?;
         serde_json::to_writer(&mut *out, kind)?;
         out.extend_from_slice(b":{");
         let mut inner = Separator::default();
         for (name, part) in parts {
-            inner.write(out);
+            inner.write(out)?;
             member(name, part, out)?;
         }
         if kind == "schemas" {
@@ -138,11 +150,14 @@ struct Separator {
 }
 
 impl Separator {
-    fn write(&mut self, out: &mut Vec<u8>) {
+    /// Fails if the document is too long already.
+    fn write(&mut self, out: &mut Vec<u8>) -> Result<(), TooLong> {
+        check_length(out.len())?;
         if self.written > 0 {
             out.push(b',');
         }
         self.written += 1;
+        Ok(())
     }
 }
 

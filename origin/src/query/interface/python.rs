@@ -2,7 +2,7 @@
 
 use super::identifier::{self, Names};
 use super::value::ValueType;
-use super::{Interface, TableInterface};
+use super::{Interface, TableInterface, TooLong, check_length};
 use crate::query::catalog::Column;
 use serde_json::Value;
 use shared::policy::Action;
@@ -23,7 +23,7 @@ const KEYWORDS: [&str; 35] = [
     "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-pub fn types(interface: &Interface) -> String {
+pub fn types(interface: &Interface) -> Result<String, TooLong> {
     let mut out = String::from(HEAD);
     let mut names = Names::default();
     for table in interface.tables() {
@@ -36,8 +36,9 @@ pub fn types(interface: &Interface) -> String {
                 write_type(&mut out, &name, table, &fields);
             }
         }
+        check_length(out.len())?;
     }
-    out
+    Ok(out)
 }
 
 fn write_type(out: &mut String, name: &str, table: &TableInterface, fields: &[(&Column, bool)]) {
@@ -66,7 +67,7 @@ fn annotation(column: &Column, is_optional: bool) -> String {
         ValueType::Long { .. } => "Union[int, str]".to_owned(),
         ValueType::Float => "float".to_owned(),
         ValueType::Enum(members) if !members.is_empty() => {
-            let members: Vec<_> = members.iter().map(|member| Value::from(member.as_str()).to_string()).collect();
+            let members: Vec<_> = members.iter().map(|member| Value::from(member).to_string()).collect();
             format!("Literal[{}]", members.join(", "))
         }
         ValueType::Json => "Any".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::identifier::{self, Names};
 use super::value::ValueType;
-use super::{Interface, TableInterface};
+use super::{Interface, TableInterface, TooLong, check_length};
 use crate::query::catalog::Column;
 use shared::policy::Action;
 use std::fmt::Write as _;
@@ -30,7 +30,7 @@ const KEYWORDS: [&str; 46] = [
 /// A field with such a name gets a `_`, since most can't name a field even with `r#`.
 const RESERVED: [&str; 5] = ["crate", "self", "super", "while", "yield"];
 
-pub fn types(interface: &Interface) -> String {
+pub fn types(interface: &Interface) -> Result<String, TooLong> {
     let mut out = String::from(HEAD);
     let mut names = Names::default();
     names.unique("Integer");
@@ -46,8 +46,9 @@ pub fn types(interface: &Interface) -> String {
                 write_struct(&mut out, &name, &enums, &fields);
             }
         }
+        check_length(out.len())?;
     }
-    out
+    Ok(out)
 }
 
 struct Enums<'a>(Vec<(&'a Column, String)>);
@@ -61,7 +62,7 @@ impl<'a> Enums<'a> {
             }
         }
         let columns = columns.into_iter();
-        let enums = columns.filter(|column| matches!(ValueType::of(column), ValueType::Enum([_, ..])));
+        let enums = columns.filter(|column| matches!(ValueType::of(column), ValueType::Enum(members) if !members.is_empty()));
         Self(
             enums
                 .map(|column| (column, names.unique(&format!("{prefix}{}", identifier::pascal(column.name.as_str())))))
@@ -77,7 +78,7 @@ impl<'a> Enums<'a> {
                 "\n#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]\npub enum {name} {{"
             );
             let mut variants = Names::default();
-            for member in &column.values {
+            for member in column.values.iter() {
                 let variant = identifier::pascal(member);
                 let is_name = identifier::is_plain(&variant) && variant != "Self";
                 let variant = variants.unique(&if is_name { variant } else { format!("Member{variant}") });

@@ -1,7 +1,7 @@
 //! Writes the TypeScript types of an [`Interface`], which tell `@selkie/client` the tables and fields of a key.
 
 use super::value::ValueType;
-use super::{Id, Interface, TableInterface, identifier, kind};
+use super::{Id, Interface, TableInterface, TooLong, check_length, identifier, kind};
 use crate::query::catalog::Column;
 use serde_json::Value;
 use shared::policy::Action;
@@ -22,18 +22,19 @@ export interface GeoJson {
 
 ";
 
-pub fn types(interface: &Interface) -> String {
+pub fn types(interface: &Interface) -> Result<String, TooLong> {
     let mut out = String::from(HEAD);
     out.push_str("export interface Database {\n");
     for (database, tables) in &interface.databases {
         line(&mut out, 2, &format!("{}: {{", property(database.as_str())));
         for table in tables {
             write_table(&mut out, table);
+            check_length(out.len())?;
         }
         line(&mut out, 2, "};");
     }
     out.push_str("}\n");
-    out
+    Ok(out)
 }
 
 fn write_table(out: &mut String, table: &TableInterface) {
@@ -88,7 +89,7 @@ fn value(column: &Column) -> String {
         ValueType::Integer { .. } | ValueType::Float => "number".to_owned(),
         ValueType::Long { .. } => "number | string".to_owned(),
         ValueType::Enum(members) if !members.is_empty() => {
-            members.iter().map(|member| Value::from(member.as_str()).to_string()).collect::<Vec<_>>().join(" | ")
+            members.iter().map(|member| Value::from(member).to_string()).collect::<Vec<_>>().join(" | ")
         }
         ValueType::Json => "Json".to_owned(),
         ValueType::Geometry => "GeoJson".to_owned(),

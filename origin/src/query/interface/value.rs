@@ -1,6 +1,6 @@
 //! The types of a column's values in JSON, as documented in docs/api/values.md.
 
-use crate::query::catalog::{Column, Kind};
+use crate::query::catalog::{Column, Kind, Members};
 use serde_json::{Value, json};
 
 /// Responses have greater integers as strings, because not every JSON client reads those exactly.
@@ -26,8 +26,8 @@ pub(super) enum ValueType<'a> {
     Text {
         max: Option<u32>,
     },
-    Enum(&'a [String]),
-    Set(&'a [String]),
+    Enum(&'a Members),
+    Set(&'a Members),
     Formed(&'static str, &'static str),
     DateTime {
         digits: u32,
@@ -42,7 +42,7 @@ pub(super) enum ValueType<'a> {
 
 impl<'a> ValueType<'a> {
     pub(super) fn of(column: &'a Column) -> Self {
-        let text = column.type_text.as_str();
+        let text: &str = &column.type_text;
         let numbers = Numbers::of(text);
         match column.kind {
             Kind::Integer => integer(text),
@@ -129,7 +129,7 @@ impl<'a> ValueType<'a> {
                 json!({"type": "string", "contentEncoding": "base64", "pattern": "^[-_A-Za-z0-9+/]*={0,2}$"})
             }
             Self::Set(members) => {
-                json!({"type": "string", "description": of_set(members), "examples": members.first().into_iter().collect::<Vec<_>>()})
+                json!({"type": "string", "description": of_set(members), "examples": members.iter().take(1).collect::<Vec<_>>()})
             }
             Self::Enum(_) | Self::Json | Self::Geometry => self.answered(),
         }
@@ -152,8 +152,8 @@ pub(super) fn or_null(mut schema: Value) -> Value {
     if schema == json!({}) { schema } else { json!({"anyOf": [schema, is_null]}) }
 }
 
-fn of_set(members: &[String]) -> String {
-    format!("Any of {}, separated by commas", members.join(", "))
+fn of_set(members: &Members) -> String {
+    format!("Any of {}, separated by commas", members.iter().collect::<Vec<_>>().join(", "))
 }
 
 fn clock(hours: &str, digits: u32) -> String {

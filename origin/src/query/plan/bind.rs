@@ -213,7 +213,7 @@ fn own_text(text: String) -> Operand {
 fn refused(column: &Column, value: &Value, purpose: BindFor) -> Problem {
     let hint = match (column.kind, value, &column.charset) {
         (Kind::Enum | Kind::Set, Value::Text(text), _) => {
-            nearest(text, column.values.iter().map(String::as_str)).map(|near| format!("Did you mean {}?", shown(near)))
+            nearest(text, column.values.iter()).map(|near| format!("Did you mean {}?", shown(near)))
         }
         (Kind::Text, Value::Text(_), Charset::Limited(coverage)) => {
             Some(format!("Its character set {} lacks a character of it.", coverage.charset()))

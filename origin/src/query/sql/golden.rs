@@ -37,8 +37,8 @@ fn column(name: &str, kind: Kind) -> Column {
         },
         case_sensitivity: CaseSensitivity::Insensitive,
         type_text: match kind {
-            Kind::Text => "varchar(200)".to_owned(),
-            kind => format!("{kind:?}").to_lowercase(),
+            Kind::Text => "varchar(200)".into(),
+            kind => format!("{kind:?}").to_lowercase().into(),
         },
         nullable: name != "id",
         default: None,
@@ -48,7 +48,7 @@ fn column(name: &str, kind: Kind) -> Column {
         on_update: false,
         primary: name == "id",
         unique: (name == "id").then(|| "PRIMARY".to_owned()).into_iter().collect(),
-        values: Vec::new(),
+        values: Arc::default(),
         references: None,
         comment: String::new(),
         sorted_chars: (kind == Kind::Json).then_some(256),
@@ -87,9 +87,9 @@ pub(crate) fn posts() -> Arc<Table> {
 /// none.
 fn others() -> Vec<Arc<Table>> {
     let mut state = column("state", Kind::Enum);
-    state.values = vec!["draft".to_owned(), "live".to_owned()];
+    state.values = Arc::new(["draft", "live"].iter().collect());
     let mut note = column("note", Kind::Text);
-    "text".clone_into(&mut note.type_text);
+    note.type_text = "text".into();
     note.sorted_chars = Some(256);
     let mut links = vec![column("post_id", Kind::Integer), column("user_id", Kind::Integer), state];
     for link in &mut links[..2] {

@@ -1,13 +1,13 @@
 //! The paths and schemas of tables.
 
 use super::template::{Operations, Template, Text, completed};
-use super::{Separator, member};
+use super::{Separator, WriteError, member};
 use crate::query::catalog::Column;
 use crate::query::catalog::relations::{Relation, RelationKind};
 use crate::query::interface::value::{ValueType, or_null};
 use crate::query::interface::{Id, Interface, TableInterface};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use shared::policy::Action;
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub(super) fn paths(
     templates: &[Template],
     separator: &mut Separator,
     out: &mut Vec<u8>,
-) -> serde_json::Result<()> {
+) -> Result<(), WriteError> {
     let templates = completed(templates);
     let mut texts: HashMap<(&str, Vec<&'static str>), Option<Text>> = HashMap::new();
     for table in interface.tables() {
@@ -45,7 +45,7 @@ pub(super) fn paths(
                 }
             };
             if let Some(text) = text {
-                separator.write(out);
+                separator.write(out)?;
                 serde_json::to_writer(&mut *out, &format!("{base}{path}"))?;
                 out.extend_from_slice(b":{");
                 if path == "/{id}" {
@@ -86,31 +86,39 @@ pub(super) fn schemas(
     interface: &Interface,
     separator: &mut Separator,
     out: &mut Vec<u8>,
-) -> serde_json::Result<()> {
+) -> Result<(), WriteError> {
     let component = table.component();
-    let mut write = |part: &str, schema: &Value| {
-        separator.write(out);
-        member(&format!("{component}{part}"), schema, out)
-    };
     let name = format!("{component}.selected");
     let selected = match table.may(Action::Read) {
         true => {
-            let mut record = record(table, interface);
-            write(".selected", &record)?;
+            separator.write(out)?;
+            object(&name, &json!({"type": "object"}), record(table, interface), out)?;
             let visible = table.table().visible_columns();
-            record["required"] = visible.iter().map(|column| column.name.as_str()).collect();
+            let required: Vec<_> = visible.iter().map(|column| column.name.as_str()).collect();
             // Generators that check fields at run time (openapi-python-client) replace the record by its only part, and
             // so accept records of which a call selects fields.
-            record["allOf"] = json!([reference(&name)]);
-            write("", &record)?;
+            let head = json!({"type": "object", "required": required, "allOf": [reference(&name)]});
+            separator.write(out)?;
+            object(&component, &head, record(table, interface), out)?;
             name.as_str()
         }
         false => "SelectedFields",
     };
     let selected = reference(selected);
+    if table.may(Action::Insert) {
+        separator.write(out)?;
+        insert(table, &format!("{component}.insert"), out)?;
+    }
+    if table.may(Action::Update) {
+        separator.write(out)?;
+        update(table, &format!("{component}.update"), out)?;
+    }
+    let mut write = |part: &str, schema: &Value| {
+        separator.write(out)?;
+        Ok::<_, WriteError>(member(&format!("{component}{part}"), schema, out)?)
+    };
     let number_or_null = || or_null(json!({"type": "integer"}));
     if table.may(Action::Insert) {
-        write(".insert", &insert(table))?;
         let key = match table.id() {
             Some(Id::One(column)) => or_null(ValueType::of(column).answered()),
             Some(Id::Several(_)) => json!({}),
@@ -118,9 +126,6 @@ pub(super) fn schemas(
         };
         let one = json!({"anyOf": [key, selected, {"type": "integer"}]});
         write(".inserted", &json!({"anyOf": [one, {"type": "array", "items": one}]}))?;
-    }
-    if table.may(Action::Update) {
-        write(".update", &update(table))?;
     }
     if table.may(Action::Update) || table.may(Action::Delete) {
         write(".written", &json!({"anyOf": [number_or_null(), selected]}))?;
@@ -133,15 +138,32 @@ fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-fn record(table: &TableInterface, interface: &Interface) -> Value {
-    let mut properties: Map<String, Value> =
-        table.columns().iter().map(|column| (column.name.as_str().to_owned(), answered(column))).collect();
-    for (name, relations) in table.included() {
-        let schemas: Vec<_> = relations.iter().map(|relation| related(relation, table, interface)).collect();
-        let schema = if let [one] = schemas.as_slice() { one.clone() } else { json!({"anyOf": schemas}) };
-        properties.insert(name.to_owned(), schema);
+/// Writes the properties one by one: all members of a table's ENUMs would be millions of JSON values.
+fn object<'a>(
+    name: &str,
+    head: &Value,
+    properties: impl Iterator<Item = (&'a str, Value)>,
+    out: &mut Vec<u8>,
+) -> Result<(), WriteError> {
+    member(name, head, out)?;
+    // The closing brace of the head.
+    out.pop();
+    out.extend_from_slice(br#","properties":{"#);
+    let mut separator = Separator::default();
+    for (name, schema) in properties {
+        separator.write(out)?;
+        member(name, &schema, out)?;
     }
-    json!({"type": "object", "properties": properties})
+    out.extend_from_slice(b"}}");
+    Ok(())
+}
+
+fn record<'a>(table: &'a TableInterface, interface: &'a Interface) -> impl Iterator<Item = (&'a str, Value)> {
+    let columns = table.columns().iter().map(|column| (column.name.as_str(), answered(column)));
+    columns.chain(table.included().into_iter().map(|(name, relations)| {
+        let schemas: Vec<_> = relations.iter().map(|relation| related(relation, table, interface)).collect();
+        (name, if let [one] = schemas.as_slice() { one.clone() } else { json!({"anyOf": schemas}) })
+    }))
 }
 
 fn answered(column: &Column) -> Value {
@@ -170,38 +192,33 @@ fn related(relation: &Relation, table: &TableInterface, interface: &Interface) -
     }
 }
 
-fn insert(table: &TableInterface) -> Value {
+fn insert(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let given = table.given(Action::Insert);
     let (_, set) = table.access.fields(Action::Insert);
     let is_required = |column: &&&Column| column.required() && !set.contains(&column.name.as_str());
     let required: Vec<_> = given.iter().filter(is_required).map(|column| column.name.as_str()).collect();
-    let properties: Map<String, Value> = given
-        .iter()
-        .map(|column| {
-            let schema = ValueType::of(column).accepted();
-            let takes_null = column.nullable || column.auto_increment;
-            (column.name.as_str().to_owned(), if takes_null { or_null(schema) } else { schema })
-        })
-        .collect();
-    json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties})
+    let properties = given.iter().map(|column| {
+        let schema = ValueType::of(column).accepted();
+        let takes_null = column.nullable || column.auto_increment;
+        (column.name.as_str(), if takes_null { or_null(schema) } else { schema })
+    });
+    let head = json!({"type": "object", "additionalProperties": false, "required": required});
+    object(name, &head, properties, out)
 }
 
-fn update(table: &TableInterface) -> Value {
+fn update(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let given = table.given(Action::Update);
-    let properties: Map<String, Value> = given
-        .iter()
-        .map(|column| {
-            let kind = ValueType::of(column);
-            let schema = kind.accepted();
-            let schema = if column.nullable || column.auto_increment { or_null(schema) } else { schema };
-            let schema = match kind.is_number(column) {
-                true => json!({"anyOf": [schema, reference("Add")]}),
-                false => schema,
-            };
-            (column.name.as_str().to_owned(), schema)
-        })
-        .collect();
-    json!({"type": "object", "additionalProperties": false, "minProperties": 1, "properties": properties})
+    let properties = given.iter().map(|column| {
+        let kind = ValueType::of(column);
+        let schema = kind.accepted();
+        let schema = if column.nullable || column.auto_increment { or_null(schema) } else { schema };
+        let schema = match kind.is_number(column) {
+            true => json!({"anyOf": [schema, reference("Add")]}),
+            false => schema,
+        };
+        (column.name.as_str(), schema)
+    });
+    object(name, &json!({"type": "object", "additionalProperties": false, "minProperties": 1}), properties, out)
 }
 
 impl TableInterface {

@@ -2,18 +2,18 @@
 //! match a member without trailing spaces, and without case if the column's collation ignores case. Stored values and
 //! keys are refused only if they can't be a member under any collation; MariaDB decides the rest.
 
-use crate::query::catalog::CaseSensitivity;
+use crate::query::catalog::{CaseSensitivity, Members};
 
 /// Empty text matches itself: without strict SQL mode, MariaDB stores it for an invalid value.
-pub(super) fn named<'a>(members: &'a [String], text: &str, case: CaseSensitivity) -> Option<&'a str> {
+pub(super) fn named<'a>(members: &'a Members, text: &str, case: CaseSensitivity) -> Option<&'a str> {
     if text.is_empty() {
         return Some("");
     }
-    index_of(members, text, case).map(|at| members[at].as_str())
+    index_of(members, text, case).map(|at| members.get(at))
 }
 
 /// Members in the column's order. Empty text matches the empty SET.
-pub(super) fn all_named(members: &[String], text: &str, case: CaseSensitivity) -> Option<String> {
+pub(super) fn all_named(members: &Members, text: &str, case: CaseSensitivity) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
     }
@@ -21,11 +21,11 @@ pub(super) fn all_named(members: &[String], text: &str, case: CaseSensitivity) -
     let mut indexes = indexes.collect::<Option<Vec<_>>>()?;
     indexes.sort_unstable();
     indexes.dedup();
-    let parts: Vec<&str> = indexes.iter().map(|at| members[*at].as_str()).collect();
+    let parts: Vec<&str> = indexes.iter().map(|at| members.get(*at)).collect();
     Some(parts.join(","))
 }
 
-fn index_of(members: &[String], text: &str, case: CaseSensitivity) -> Option<usize> {
+fn index_of(members: &Members, text: &str, case: CaseSensitivity) -> Option<usize> {
     let bare = |text: &str| match case {
         CaseSensitivity::Sensitive => text.trim_end_matches(' ').to_owned(),
         CaseSensitivity::Insensitive => text.trim_end_matches(' ').to_lowercase(),
@@ -35,7 +35,7 @@ fn index_of(members: &[String], text: &str, case: CaseSensitivity) -> Option<usi
     exact.or_else(|| members.iter().position(|member| bare(member) == wanted))
 }
 
-pub(super) fn one<'a>(members: &[String], text: &'a str) -> Option<&'a str> {
+pub(super) fn one<'a>(members: &Members, text: &'a str) -> Option<&'a str> {
     // Without strict SQL mode, MariaDB stores empty text for an invalid value.
     let blank = text.is_empty();
     (blank || !matches!(find(members, text), Found::No)).then_some(text)
@@ -43,7 +43,7 @@ pub(super) fn one<'a>(members: &[String], text: &'a str) -> Option<&'a str> {
 
 /// Members in the column's order. The whole text is returned unchanged at a part of which only MariaDB's collation can
 /// tell whether it is a member; `None` at a part that is a member under no collation.
-pub(super) fn several(members: &[String], text: &str) -> Option<String> {
+pub(super) fn several(members: &Members, text: &str) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
     }
@@ -67,7 +67,7 @@ enum Found {
     No,
 }
 
-fn find(members: &[String], text: &str) -> Found {
+fn find(members: &Members, text: &str) -> Found {
     if let Some(index) = members.iter().position(|member| member == text) {
         return Found::At(index);
     }
@@ -89,8 +89,8 @@ fn find(members: &[String], text: &str) -> Found {
 mod tests {
     use super::*;
 
-    fn members(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+    fn members(names: &[&str]) -> Members {
+        names.iter().collect()
     }
 
     #[test]
