@@ -241,12 +241,12 @@ impl ServiceState {
     }
 }
 
-/// A description of 1,000 tables takes about 15 MB.
+/// A description of 1,000 tables takes about 15 MB, and at most `API_DESCRIPTION_MAX_BYTES`.
 const DESCRIPTIONS_MAX_COUNT: u64 = 8;
 const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
 
 pub fn descriptions() -> ProjectQuota {
-    ProjectQuota::new(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
+    ProjectQuota::with_callers(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
 }
 
 /// One less than the number of connections in the pool of [`Admin`], so that one is left for looking up keys.
@@ -260,7 +260,7 @@ pub fn management_slots() -> ProjectQuota {
 /// At least two bodies of the maximum size. A project may use half of the limit.
 pub fn body_memory(body_max_bytes: usize) -> ProjectQuota {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
-    ProjectQuota::new(whole, whole / 2)
+    ProjectQuota::with_callers(whole, whole / 2)
 }
 
 /// Several origins may run this at the same time.

@@ -265,6 +265,9 @@ pub const UPLOADS_PER_PROJECT_MAX_COUNT: u64 = 128;
 /// slowest mobile networks. Without a minimum, a slow body could occupy an upload slot for days.
 pub const BODY_MIN_BYTES_PER_SECOND: u64 = 1_024;
 
+/// A JSON body has the time that the largest one needs at this rate, since each holds memory of its project.
+pub const JSON_BODY_BYTES_PER_SECOND: u64 = 32 * 1024;
+
 /// Maximum parameters of one `/sql` statement: MariaDB counts them in 16 bits.
 pub const SQL_PARAMS_MAX_COUNT: usize = 65_535;
 

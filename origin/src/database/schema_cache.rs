@@ -25,10 +25,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-const PROJECTS_MAX: usize = 1_000;
-/// Initial capacities; the limits are in bytes. A smaller number gives fewer shards, and no value may be larger than a
-/// shard.
-const TABLES_EXPECTED_COUNT: usize = 250;
+/// Initial capacities; the limits are in bytes. A smaller number gives fewer shards: 100 gives two. A value that is larger
+/// than a shard is never cached.
+const TABLES_EXPECTED_COUNT: usize = 100;
+const PROJECTS_EXPECTED_COUNT: usize = 100;
 const DATABASES_EXPECTED_COUNT: usize = 50;
 /// From this age, a description is reloaded in the background when it is used.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
@@ -81,7 +81,7 @@ pub struct SchemaCache {
     pools: Pools,
     statement_pools: Arc<Pools>,
     tables: Cache<Key, Arc<Entry>, Bytes>,
-    views: Cache<ProjectName, Arc<Views>>,
+    views: Cache<ProjectName, Arc<Views>, Bytes>,
     relations: Cache<(ProjectName, DatabaseName), relations::Entry, Bytes>,
     databases: Cache<(ProjectName, DatabaseName), DatabaseEntry, Bytes>,
     coverages: CharsetCoverages,
@@ -120,6 +120,14 @@ impl Weighter<Key, Arc<Entry>> for Bytes {
     }
 }
 
+impl Weighter<ProjectName, Arc<Views>> for Bytes {
+    fn weight(&self, _: &ProjectName, views: &Arc<Views>) -> u64 {
+        /// A `String` in a `HashSet`, and the least memory of its text.
+        const NAME_BYTES: usize = 2 * size_of::<String>();
+        (NAME_BYTES + views.names.iter().map(|name| NAME_BYTES + name.len()).sum::<usize>()) as u64
+    }
+}
+
 #[derive(Debug)]
 pub struct Views {
     names: HashSet<String>,
@@ -145,7 +153,7 @@ impl SchemaCache {
             pools: statement_pools.apart(bounds),
             statement_pools,
             tables: Cache::with_weighter(TABLES_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
-            views: Cache::new(PROJECTS_MAX),
+            views: Cache::with_weighter(PROJECTS_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
             relations: Cache::with_weighter(DATABASES_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
             databases: Cache::with_weighter(DATABASES_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
             coverages: CharsetCoverages::default(),
@@ -387,7 +395,11 @@ mod tests {
     use crate::config::Account;
     use crate::database::hosts::{HostRole, Hosts};
     use crate::database::{AccountSource, Repaired};
+    use crate::query::catalog::{Column, Traits};
+    use crate::query::sql::golden::posts;
     use futures_util::FutureExt as _;
+    use shared::ident::TableName;
+    use shared::limits::TABLE_DESCRIPTION_MAX_BYTES;
 
     /// Returns a schema cache whose pools never connect.
     fn cache() -> Arc<SchemaCache> {
@@ -404,6 +416,22 @@ mod tests {
         };
         let pools = Pools::new(settings, Hosts::new(&address, HostRole::Serving), source);
         Arc::new(SchemaCache::new(Arc::new(pools)))
+    }
+
+    #[test]
+    fn the_largest_description_is_cached() {
+        /// A description of 4 MiB of ENUM members takes little more than twice that.
+        const LARGEST_BYTES: usize = 3 * TABLE_DESCRIPTION_MAX_BYTES;
+        let (cache, project) = (cache(), ProjectName::parse("one").unwrap());
+        for n in 0..10 {
+            let column = Column { comment: "x".repeat(LARGEST_BYTES), ..Column::clone(&posts().columns()[0]) };
+            let (database, name) = (posts().database().clone(), TableName::parse(&format!("t{n}")).unwrap());
+            let path = TablePath { database: database.clone(), table: name.clone() };
+            let table = Table::new(database, name, vec![column], Vec::new(), Vec::new(), Traits::default());
+            let key = KeyRef { project: &project, path: &path };
+            cache.keep(key.to_owned(), &Arc::new(table), Instant::now(), 0);
+            assert!(cache.tables.get(&key).is_some());
+        }
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
 //! Reads request bodies: JSON (or an insert's CSV or NDJSON) as a whole and within memory limits, uploads in
 //! chunks. A body must arrive at a minimum rate. The body of a refused request is discarded.
 
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{Guard, ProjectQuota, Refused};
 use crate::service_state::{Bounds, ServiceState};
 use axum::body::{Body, HttpBody};
 use axum::http::HeaderMap;
@@ -11,12 +11,13 @@ use hyper::body::{Frame, Incoming, SizeHint};
 use shared::admission::body_too_large;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
-use shared::limits::BODY_MIN_BYTES_PER_SECOND;
+use shared::limits::{BODY_MIN_BYTES_PER_SECOND, JSON_BODY_BYTES_PER_SECOND};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
+use uuid::Uuid;
 
 /// Bytes of each body that don't count against the memory limit, so that small requests are never refused.
 const FREE_BYTES: usize = 64 * 1024;
@@ -68,14 +69,14 @@ impl CountedBody {
         self.bytes.clone()
     }
 
-    fn grow(&mut self, length: usize, shares: &ProjectQuota, project: &ProjectName) -> Result<(), Problem> {
+    fn grow(&mut self, length: usize, holder: &Holder<'_>) -> Result<(), Problem> {
         let more = length.saturating_sub(FREE_BYTES) - self.counted;
         if more == 0 {
             return Ok(());
         }
         let counted = match &mut self.guard {
             Some(guard) => guard.grow(more as u64),
-            None => shares.try_take(project, more as u64).map(|guard| self.guard = Some(guard)),
+            None => holder.take(more as u64).map(|guard| self.guard = Some(guard)),
         };
         counted.map_err(|refused| refused.into_problem("bytes of large JSON bodies"))?;
         self.counted += more;
@@ -83,12 +84,39 @@ impl CountedBody {
     }
 }
 
+/// Whose memory a body takes.
+pub(super) struct Holder<'a> {
+    pub(super) shares: &'a ProjectQuota,
+    pub(super) project: &'a ProjectName,
+    pub(super) caller: Uuid,
+}
+
+impl Holder<'_> {
+    fn take(&self, bytes: u64) -> Result<Guard, Refused> {
+        self.shares.try_take_as(self.project, self.caller, bytes)
+    }
+}
+
 pub(super) async fn read(
     body: &mut Body,
     headers: &HeaderMap,
     bounds: Bounds,
-    shares: &ProjectQuota,
-    project: &ProjectName,
+    holder: Holder<'_>,
+) -> Result<CountedBody, Problem> {
+    let seconds = (bounds.body_max_bytes as u64).div_ceil(JSON_BODY_BYTES_PER_SECOND);
+    let total = Duration::from_secs(seconds).max(2 * bounds.body_timeout);
+    let read = tokio::time::timeout(total, read_whole(body, headers, bounds, holder));
+    read.await.unwrap_or_else(|_| {
+        let total = humantime::format_duration(total);
+        Err(Problem::new(ErrorCode::InvalidBody, format!("The body did not arrive within {total}.")))
+    })
+}
+
+async fn read_whole(
+    body: &mut Body,
+    headers: &HeaderMap,
+    bounds: Bounds,
+    holder: Holder<'_>,
 ) -> Result<CountedBody, Problem> {
     let announced = headers.get("content-length").and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let announced = usize::try_from(announced.unwrap_or_default()).unwrap_or(usize::MAX);
@@ -103,7 +131,7 @@ pub(super) async fn read(
         if length > bounds.body_max_bytes {
             return Err(body_too_large(bounds.body_max_bytes));
         }
-        buffered.grow(length, shares, project)?;
+        buffered.grow(length, &holder)?;
         // Most bodies arrive in one chunk, which is not copied.
         if whole.is_empty() && reader.is_at_end() {
             buffered.bytes = data;
@@ -225,23 +253,29 @@ pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
 mod tests {
     use super::*;
     use crate::service_state::{BODIES_MAX_BYTES, body_memory};
+    use shared::upload::UploadLimits;
+    use std::convert::Infallible;
 
     #[test]
     fn a_project_holds_half_of_the_bytes_of_large_bodies_and_small_ones_always() {
-        let shares = body_memory(16 * 1024 * 1024);
-        let [one, other] = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
+        let shares = &body_memory(16 * 1024 * 1024);
+        let names = ["one", "other"].map(|name| ProjectName::parse(name).unwrap());
+        let [one, other] = names.each_ref().map(|project| Holder { shares, project, caller: Uuid::from_u128(1) });
+        let beside = Holder { shares, project: &names[0], caller: Uuid::from_u128(2) };
         let share = BODIES_MAX_BYTES / 2;
         let mut large = CountedBody::default();
-        large.grow(FREE_BYTES + 1, &shares, &one).unwrap();
-        large.grow(FREE_BYTES + share, &shares, &one).unwrap();
+        large.grow(FREE_BYTES + 1, &one).unwrap();
+        large.grow(FREE_BYTES + share, &one).unwrap();
         let mut another = CountedBody::default();
-        another.grow(FREE_BYTES, &shares, &one).unwrap();
-        let refused = another.grow(FREE_BYTES + 1, &shares, &one).unwrap_err();
+        another.grow(FREE_BYTES, &one).unwrap();
+        let refused = another.grow(FREE_BYTES + 1, &one).unwrap_err();
         assert_eq!(refused.code(), ErrorCode::RateLimited);
+        let mut of_another_caller = CountedBody::default();
+        of_another_caller.grow(FREE_BYTES + share / 4, &beside).unwrap();
         let mut others = CountedBody::default();
-        others.grow(FREE_BYTES + share, &shares, &other).unwrap();
-        drop(large);
-        another.grow(FREE_BYTES + share, &shares, &one).unwrap();
+        others.grow(FREE_BYTES + share / 2, &other).unwrap();
+        drop((large, of_another_caller));
+        another.grow(FREE_BYTES + share, &one).unwrap();
     }
 
     #[test]
@@ -249,7 +283,31 @@ mod tests {
         let largest = 1 << 30;
         let shares = body_memory(largest);
         let project = ProjectName::parse("one").unwrap();
-        assert!(CountedBody::default().grow(largest, &shares, &project).is_ok());
+        let holder = Holder { shares: &shares, project: &project, caller: Uuid::nil() };
+        assert!(CountedBody::default().grow(largest, &holder).is_ok());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_end_is_refused() {
+        let body_max_bytes = 16 * 1024 * 1024;
+        let bounds = Bounds {
+            body_max_bytes,
+            body_timeout: Duration::from_secs(30),
+            write_timeout: Duration::ZERO,
+            batch_max_rows: 0,
+            read_max_rows: None,
+            upload: UploadLimits { body_bytes: 0, items: 0 },
+            packet_max_bytes: 0,
+        };
+        let second = async |()| {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Some((Ok::<_, Infallible>(Bytes::from_static(&[b' '; 2 * 1024])), ()))
+        };
+        let mut body = Body::from_stream(futures_util::stream::unfold((), second));
+        let (shares, project) = (body_memory(body_max_bytes), ProjectName::parse("one").unwrap());
+        let holder = Holder { shares: &shares, project: &project, caller: Uuid::nil() };
+        let refused = read(&mut body, &HeaderMap::new(), bounds, holder).await.err().unwrap();
+        assert_eq!(refused.message(), "The body did not arrive within 8m 32s.");
     }
 
     #[test]

@@ -2,14 +2,24 @@
 
 use super::listing;
 use super::request_context::RequestContext;
-use super::respond;
+use super::{respond, stream};
 use crate::database::schema_cache::SchemaAge;
 use crate::query::interface::{Interface, TooLong, openapi, python, rust, typescript};
+use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
 use bytes::Bytes;
+use futures_util::stream::iter;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
 use shared::operation::ApiForm;
+use std::convert::Infallible;
+use std::time::Duration;
+
+/// A longer description is sent in chunks of this size, which hold no memory of the whole.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Longest time in which a description is sent.
+const SEND_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
 /// The number of concurrent descriptions is limited, because each is held in memory.
 pub(super) async fn run(
@@ -18,7 +28,7 @@ pub(super) async fn run(
     database: Option<DatabaseName>,
 ) -> Result<Response, Problem> {
     let (app, caller) = (context.app(), context.caller());
-    let slot = app.descriptions.take(caller.project(), 1);
+    let slot = app.descriptions.take_as(caller.project(), caller.key_id(), 1);
     let Ok(slot) = tokio::time::timeout(app.pools.wait_timeout(), slot).await else {
         return Err(Problem::new(ErrorCode::Overloaded, "Too many descriptions of the API are being written already."));
     };
@@ -45,16 +55,15 @@ pub(super) async fn run(
     let text = text.await.map_err(|error| {
         Problem::internal("The description can't be written.", format!("its task failed: {error}"))
     })??;
-    Ok(respond::tagged(Bytes::from_owner(Kept { text, _slot: slot }), form.content_type()))
-}
-
-struct Kept {
-    text: Vec<u8>,
-    _slot: crate::project_quota::Guard,
-}
-
-impl AsRef<[u8]> for Kept {
-    fn as_ref(&self) -> &[u8] {
-        &self.text
+    let text = Bytes::from(text);
+    let mut response = respond::tagged(text.clone(), form.content_type());
+    if text.len() > CHUNK_BYTES {
+        let (limits, guard) = context.stream_file();
+        response.headers_mut().insert(CONTENT_LENGTH, text.len().into());
+        let starts = (0..text.len()).step_by(CHUNK_BYTES);
+        let chunk = move |start: usize| Bytes::copy_from_slice(&text[start..text.len().min(start + CHUNK_BYTES)]);
+        let chunks = iter(starts.map(move |start| Ok::<_, Infallible>(chunk(start))));
+        *response.body_mut() = stream::body([], chunks, "", limits.within(SEND_TIMEOUT, slot), guard);
     }
+    Ok(response)
 }

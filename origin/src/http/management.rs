@@ -8,6 +8,7 @@ use crate::activity::{Figure, PERIOD_SECONDS};
 use crate::clock::{now, utc};
 use crate::database::admin::{KeyGrant, KeyRow, ListedRole};
 use crate::database::pool::PoolGauge;
+use crate::project_quota::Guard;
 use crate::service_state::ServiceState;
 use crate::system::keys::{Caller, IssuedKey, KeyError, state};
 use crate::system::roles::RoleError;
@@ -34,14 +35,7 @@ pub(super) async fn run(
     let answer = match call {
         Management::Status => text(&Status::of(app, project))?.into(),
         Management::ListRequests => text(&app.activity.requests(project.as_str()))?.into(),
-        call => {
-            // These calls share the few connections of the administrator account with the look-up of keys.
-            let slot = tokio::time::timeout(app.pools.wait_timeout(), app.management_slots.take(project, 1));
-            let Ok(_slot) = slot.await else {
-                return Err(Problem::new(ErrorCode::Overloaded, "Too many requests manage keys and roles already."));
-            };
-            Manager { app, caller, record }.run(call, body).await?
-        }
+        call => Manager { app, caller, record }.run(call, body).await?,
     };
     let trailer = Trailer { next: answer.next, ..Trailer::default() };
     Ok(respond::list(respond::json(envelope::success_with(&answer.payload, &trailer))))
@@ -158,7 +152,30 @@ struct MadeKey<'a> {
 }
 
 impl Manager<'_> {
+    /// These calls share the few connections of the administrator account with the look-up of keys.
+    async fn slot(&self) -> Result<Guard, Problem> {
+        let slot = self.app.management_slots.take(self.caller.project(), 1);
+        let slot = tokio::time::timeout(self.app.pools.wait_timeout(), slot).await;
+        slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many requests manage keys and roles already."))
+    }
+
+    async fn set_role(&self, name: &RoleName, body: &[u8]) -> Result<Vec<u8>, Problem> {
+        let (roles, project) = (self.app.roles(), self.caller.project());
+        let definition = std::str::from_utf8(body)
+            .map_err(|_| Problem::new(ErrorCode::InvalidJson, "The role is not UTF-8."))?;
+        // Checked without a slot: MariaDB may take long to describe the tables.
+        let checked = roles.check(project, definition, &self.app.schema_cache).await.map_err(of_role)?;
+        let _slot = self.slot().await?;
+        roles.store(project, name, &checked).await.map_err(of_role)?;
+        self.changed("a role was set", name.as_str()).await;
+        text(&SetRole { name: name.as_str(), warnings: checked.warnings })
+    }
+
     async fn run(self, call: Management, body: &[u8]) -> Result<Answer, Problem> {
+        if let Management::SetRole(name) = &call {
+            return self.set_role(name, body).await.map(Answer::from);
+        }
+        let _slot = self.slot().await?;
         let (keys, roles, project) = (self.app.keys.issued(), self.app.roles(), self.caller.project());
         let payload = match call {
             Management::ListKeys(Page { limit, after }) => {
@@ -175,20 +192,13 @@ impl Manager<'_> {
                 return Answer::of_list(&rows, limit, |row| row.name.to_string(), listed);
             }
             Management::ShowRole(name) => Ok(roles.get(project, &name).await.map_err(of_role)?.definition.into_bytes()),
-            Management::SetRole(name) => {
-                let definition = std::str::from_utf8(body)
-                    .map_err(|_| Problem::new(ErrorCode::InvalidJson, "The role is not UTF-8."))?;
-                let warnings = roles.set(project, &name, definition, &self.app.schema_cache).await.map_err(of_role)?;
-                self.changed("a role was set", name.as_str()).await;
-                text(&SetRole { name: name.as_str(), warnings })
-            }
             Management::RemoveRole(name) => {
                 roles.remove(project, &name).await.map_err(of_role)?;
                 self.changed("a role was removed", name.as_str()).await;
                 text(&Named { name: name.as_str() })
             }
-            Management::Status | Management::ListRequests => {
-                Err(Problem::internal("The request can't be answered.", "status needs no manager"))
+            Management::Status | Management::ListRequests | Management::SetRole(_) => {
+                Err(Problem::internal("The request can't be answered.", "another function answers it"))
             }
         };
         payload.map(Answer::from)

@@ -71,7 +71,7 @@ async fn upload(
     let folder = rights.folder(folder)?;
     received.form.items().iter().try_for_each(|item| rights.check_visibility(item.visibility()))?;
     let claims = received.form.into_items().into_iter().map(Claim::from);
-    let examined = app.intake.examine_all(caller.project(), &rights, claims.zip(received.files));
+    let examined = app.intake.examine_all((caller.project(), caller.key_id()), &rights, claims.zip(received.files));
     let files = progress.media("media.examine", examined).await?;
     let publication = Publication {
         project: caller.project().clone(),

@@ -100,8 +100,8 @@ async fn run(
     let caller = context.caller();
     let body = match pending.body() {
         BodyUse::Json => {
-            let (shares, project) = (&app.bodies, caller.project());
-            body::read(content, &parts.headers, app.bounds, shares, project).await?
+            let holder = body::Holder { shares: &app.bodies, project: caller.project(), caller: caller.key_id() };
+            body::read(content, &parts.headers, app.bounds, holder).await?
         }
         BodyUse::None | BodyUse::Upload | BodyUse::Bytes => CountedBody::default(),
     };

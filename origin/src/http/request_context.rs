@@ -70,6 +70,10 @@ impl RequestContext {
         Ok((limits, app.metrics.stream()))
     }
 
+    pub(super) fn stream_file(&self) -> (StreamLimits, StreamGuard) {
+        self.metrics.stream_file()
+    }
+
     pub(super) fn begin_statements(&self, operation: &RecordOperation) {
         let name = match operation {
             RecordOperation::Read(_) | RecordOperation::ReadOne(_) => "SELECT",

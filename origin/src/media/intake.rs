@@ -13,6 +13,7 @@ use shared::ident::{ProjectName, shown};
 use shared::media::{MediaKind, MediaName};
 use shared::upload::{Label, UploadItem, Visibility};
 use std::sync::Arc;
+use uuid::Uuid;
 
 #[derive(Debug)]
 pub struct Examined {
@@ -68,7 +69,7 @@ impl Intake {
     /// One invalid file fails the upload.
     pub async fn examine_all(
         &self,
-        project: &ProjectName,
+        (project, caller): (&ProjectName, Uuid),
         rights: &UploadRights,
         files: impl IntoIterator<Item = (Claim, Staged)>,
     ) -> Result<Vec<Examined>, Problem> {
@@ -81,8 +82,9 @@ impl Intake {
                 Ok((claim, staged, verdict))
             })
             .collect::<Result<_, Problem>>()?;
-        try_join_all(judged.into_iter().map(|(claim, staged, verdict)| self.look_into(project, claim, staged, verdict)))
-            .await
+        let examined =
+            judged.into_iter().map(|(claim, staged, verdict)| self.look_into((project, caller), claim, staged, verdict));
+        try_join_all(examined).await
     }
 
     fn judge(&self, claim: &Claim, head: &[u8]) -> Result<Verdict, Problem> {
@@ -104,7 +106,7 @@ impl Intake {
 
     async fn look_into(
         &self,
-        project: &ProjectName,
+        (project, caller): (&ProjectName, Uuid),
         claim: Claim,
         staged: Staged,
         verdict: Verdict,
@@ -112,7 +114,7 @@ impl Intake {
         let path = staged.path().to_owned();
         let picture = match (claim.kind, verdict.image()) {
             (MediaKind::Image, Some(format)) => {
-                let examined = self.pool.examine(project, path, format).await;
+                let examined = self.pool.examine(project, caller, path, format).await;
                 let examined = examined.map_err(|fault: ImageFault| fault.problem(claim.name.as_str()));
                 Some(examined?)
             }

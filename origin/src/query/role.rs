@@ -73,10 +73,7 @@ impl Fields {
         match self {
             Self::All => true,
             Self::Only(names) => names.contains(name),
-            Self::Except(names) => {
-                let folded = |name: &FieldName| name.as_str().to_lowercase();
-                names.is_empty() || !names.iter().map(folded).any(|omitted| omitted == folded(name))
-            }
+            Self::Except(names) => !names.iter().any(|omitted| folded(omitted.as_str()) == folded(name.as_str())),
         }
     }
 

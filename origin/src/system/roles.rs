@@ -1,8 +1,9 @@
 //! Sets, lists, checks and removes the roles of projects.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use shared::error::Problem;
+use shared::error::{ErrorCode, Problem};
 use shared::ident::{ProjectName, RoleName};
 use shared::limits::{ROLES_PER_PROJECT_MAX_BYTES, ROLES_PER_PROJECT_MAX_COUNT};
 use shared::operation::TablePath;
@@ -16,6 +17,9 @@ use crate::query::plan::access::{CallerRole, ProjectRole, Rights, TableAccess, c
 use crate::query::role::{Claims, Pattern, Role, RoleFault, TableRule};
 use crate::system::System;
 use crate::system::projects::{ProjectError, Projects};
+
+/// Describing a view may run stored code, for as long as a load of its description may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
 pub struct Roles {
@@ -54,6 +58,13 @@ impl RoleError {
     }
 }
 
+/// A role whose tables and fields exist.
+#[derive(Debug)]
+pub struct CheckedRole<'a> {
+    definition: &'a str,
+    pub warnings: Vec<String>,
+}
+
 impl Roles {
     pub fn new(admin: Admin, projects: Projects) -> Self {
         Self { admin, projects }
@@ -68,11 +79,39 @@ impl Roles {
         tables: &Arc<SchemaCache>,
     ) -> Result<Vec<String>, RoleError> {
         self.projects.require(project).await?;
+        let checked = self.check(project, definition, tables).await?;
+        self.store(project, name, &checked).await?;
+        Ok(checked.warnings)
+    }
+
+    /// Uses no connection of the administrator account.
+    pub async fn check<'a>(
+        &self,
+        project: &ProjectName,
+        definition: &'a str,
+        tables: &Arc<SchemaCache>,
+    ) -> Result<CheckedRole<'a>, RoleError> {
         let role = Role::parse(definition)?;
-        let mut warnings = Vec::new();
-        for (pattern, rule) in role.tables() {
-            warnings.extend(check_table(project, pattern, rule, tables).await?);
-        }
+        let check = async {
+            let mut warnings = Vec::new();
+            for (pattern, rule) in role.tables() {
+                warnings.extend(check_table(project, pattern, rule, tables).await?);
+            }
+            Ok(CheckedRole { definition, warnings })
+        };
+        tokio::time::timeout(CHECK_TIMEOUT, check).await.unwrap_or_else(|_| {
+            let seconds = CHECK_TIMEOUT.as_secs();
+            let message = format!("MariaDB did not describe the tables of the role within {seconds} s.");
+            Err(RoleError::Schema(Problem::new(ErrorCode::QueryTimeout, message)))
+        })
+    }
+
+    pub async fn store(
+        &self,
+        project: &ProjectName,
+        name: &RoleName,
+        CheckedRole { definition, .. }: &CheckedRole<'_>,
+    ) -> Result<(), RoleError> {
         let (others, bytes) = self.admin.roles_extent(project, name).await?;
         if others >= ROLES_PER_PROJECT_MAX_COUNT {
             return Err(RoleError::TooMany(project.clone()));
@@ -80,8 +119,7 @@ impl Roles {
         if bytes + definition.len() > ROLES_PER_PROJECT_MAX_BYTES {
             return Err(RoleError::TooLarge(project.clone()));
         }
-        self.admin.set_role(project, name, definition, now()).await?;
-        Ok(warnings)
+        Ok(self.admin.set_role(project, name, definition, now()).await?)
     }
 
     pub async fn page(

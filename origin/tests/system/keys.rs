@@ -161,6 +161,32 @@ async fn rotation_keeps_two_signing_keys_and_ends_the_keys_of_the_third() {
 }
 
 /// Counts the SELECTs from Selkie's tables so far. The server must log all statements.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_revoked_with_the_key_that_began_their_chain_however_long_it_is() {
+    const CHAIN: usize = 1_200;
+    let (server, _, system) = shared().await;
+    let first = system.keys.issue(&default(), Access::Full, "first", None).await.unwrap();
+    let ids: Vec<Uuid> = (0..CHAIN).map(|_| Uuid::now_v7()).collect();
+    let creators = std::iter::once(&first.id).chain(&ids);
+    let rows: Vec<String> = ids.iter().zip(creators).map(|(id, by)| format!("('{id}', '{by}')")).collect();
+    let mut root = server.root().await;
+    let insert = format!(
+        "INSERT INTO selkie.`keys` (id, project, name, access, kid, created_at, created_by)
+         SELECT made.id, project, 'made', access, kid, created_at, made.creator FROM selkie.`keys`
+         JOIN (SELECT NULL AS id, NULL AS creator UNION ALL VALUES {}) made WHERE `keys`.id = '{}' AND made.id IS NOT NULL",
+        rows.join(", "),
+        first.id
+    );
+    root.query_drop(insert).await.unwrap();
+    assert_eq!(system.keys.made_by(first.id).await.unwrap().len(), CHAIN);
+    assert_eq!(system.keys.revoke_made_by(first.id).await.unwrap().len(), CHAIN);
+    let live = format!("SELECT COUNT(*) FROM selkie.`keys` WHERE id IN ('{}') AND revoked_at IS NULL", {
+        let ids: Vec<String> = ids.iter().map(Uuid::to_string).collect();
+        ids.join("', '")
+    });
+    assert_eq!(root.query_first::<u64, _>(live).await.unwrap(), Some(0));
+}
+
 async fn selects(server: &Server) -> u64 {
     let count = "SELECT COUNT(*) FROM mysql.general_log WHERE command_type IN ('Query', 'Execute')
         AND argument LIKE 'SELECT%FROM selkie.%' AND argument NOT LIKE '%general_log%'";

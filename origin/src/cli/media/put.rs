@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use shared::media::{FolderPath, MediaKind, MediaName};
 use shared::upload::{Existing, Visibility};
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::source::Source;
 use super::{MediaContext, OfProject, path_of, stopped, unless_stopped};
@@ -89,7 +90,7 @@ impl PutArgs {
             let claim = Claim { name, label, kind, visibility };
             (claim, staged)
         });
-        let examined = async { Ok(intake.examine_all(&self.of.project, &UploadRights::ALL, files).await?) };
+        let examined = async { Ok(intake.examine_all((&self.of.project, Uuid::nil()), &UploadRights::ALL, files).await?) };
         let files = unless_stopped(&stop, examined).await?;
         // `stop` does not cancel the publication: a partial one would stay in the store until the next sweep.
         let rows = library

@@ -187,7 +187,9 @@ impl Admin {
     /// Returns the keys that the key `id` has created, or keys that it has created, and so on, if they are neither
     /// revoked nor expired at `now`; oldest first.
     pub async fn keys_made_by(&self, id: Uuid, now: u64) -> Result<Vec<KeyRow>, AdminError> {
-        let made = "WITH RECURSIVE made (made) AS (SELECT id FROM selkie.`keys` WHERE created_by = ? \
+        // MariaDB ends a recursion silently after 1,000 steps by default. Each step has another key at least, so this one
+        // ends.
+        let made = "SET STATEMENT max_recursive_iterations = 4294967295 FOR WITH RECURSIVE made (made) AS (SELECT id FROM selkie.`keys` WHERE created_by = ? \
              UNION SELECT id FROM selkie.`keys` JOIN made ON created_by = made) ";
         let condition = "id IN (SELECT made FROM made) AND id <> ? AND revoked_at IS NULL \
              AND (expires_at IS NULL OR expires_at > ?) ORDER BY id";

@@ -51,4 +51,9 @@ impl StreamLimits {
             request_id,
         })
     }
+
+    /// The slot is given back when the stream has ended, at the latest after `total`.
+    pub(in crate::http) fn within(self, total: Duration, slot: Guard) -> Self {
+        Self { over: Box::pin(tokio::time::sleep(total)), _slot: Some(slot), ..self }
+    }
 }

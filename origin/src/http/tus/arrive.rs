@@ -12,6 +12,7 @@ use axum::body::Body;
 use shared::error::{ErrorCode, Problem};
 use std::sync::Arc;
 use std::time::Duration;
+use uuid::Uuid;
 
 pub(super) struct Outcome {
     pub(super) row: UploadRow,
@@ -37,7 +38,7 @@ pub(super) async fn run(
         let _slot = slot.map_err(|refused| refused.into_problem("uploads"))?;
         receive(&mut upload, &mut body, app.bounds.body_timeout).await?;
         if upload.is_complete() {
-            return finish(&app, &rights, upload).await;
+            return finish(&app, caller.key_id(), &rights, upload).await;
         }
         Ok(Outcome { offset: upload.offset(), row: upload.row().clone(), file: None })
     };
@@ -79,9 +80,14 @@ async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Durat
 }
 
 /// After a server error or a retryable error the upload stays, and a later `HEAD` request tries again.
-async fn finish(app: &ServiceState, rights: &UploadRights, mut upload: LockedUpload) -> Result<Outcome, Problem> {
+async fn finish(
+    app: &ServiceState,
+    caller: Uuid,
+    rights: &UploadRights,
+    mut upload: LockedUpload,
+) -> Result<Outcome, Problem> {
     let offset = upload.offset();
-    match publish(app, rights, &mut upload).await {
+    match publish(app, caller, rights, &mut upload).await {
         Ok(file) => Ok(Outcome { row: upload.end(file.id).await, offset, file: Some(file) }),
         Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
         Err(problem) => {
@@ -97,13 +103,18 @@ async fn finish(app: &ServiceState, rights: &UploadRights, mut upload: LockedUpl
     }
 }
 
-async fn publish(app: &ServiceState, rights: &UploadRights, upload: &mut LockedUpload) -> Result<MediaRow, Problem> {
+async fn publish(
+    app: &ServiceState,
+    caller: Uuid,
+    rights: &UploadRights,
+    upload: &mut LockedUpload,
+) -> Result<MediaRow, Problem> {
     let (staged, file) = upload.staged().await?;
     // The role's rights may have changed since the upload began.
     super::check(rights, &file, upload.row().length)?;
     let claim = Claim { name: file.name, label: file.label, kind: file.kind, visibility: file.visibility };
     let project = upload.row().project.clone();
-    let examined = app.intake.examine_all(&project, rights, [(claim, staged)]);
+    let examined = app.intake.examine_all((&project, caller), rights, [(claim, staged)]);
     let publication = Publication {
         files: examined.await?,
         project,

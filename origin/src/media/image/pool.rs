@@ -1,4 +1,5 @@
-//! Threads that decode images, with low priority and within a memory budget, for the projects in turn. A decoder that
+//! Threads that decode images, with low priority and within a memory budget, for the projects in turn, and for the
+//! callers of a project. A decoder that
 //! hangs can't be stopped, so size and estimated memory are checked before decoding.
 
 use super::{ImageFault, Limits, Picture, open};
@@ -15,6 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
+use uuid::Uuid;
 
 /// The threads that serve requests have a higher priority.
 const NICE: i32 = 10;
@@ -59,18 +61,19 @@ impl MediaPool {
             let (queue, budget) = (Arc::clone(&queue), Arc::clone(&budget));
             std::thread::Builder::new().name(format!("media-{number}")).spawn(move || work(&queue, &budget))?;
         }
-        Ok(Self { queue, shares: ProjectQuota::new(size.images as u64, size.project_images as u64), limits, size })
+        Ok(Self { queue, shares: ProjectQuota::with_callers(size.images as u64, size.project_images as u64), limits, size })
     }
 
     /// The file must exist until this call returns.
     pub async fn examine(
         &self,
         project: &ProjectName,
+        caller: Uuid,
         path: PathBuf,
         format: ImageFormat,
     ) -> Result<Picture, ImageFault> {
         let limits = self.limits;
-        self.run(project, move |budget, begins| {
+        self.run(project, caller, move |budget, begins| {
             let opened = open(&path, format, &limits)?;
             let _memory = budget.take(opened.memory_bytes)?;
             let _ = begins.send(());
@@ -87,9 +90,10 @@ impl MediaPool {
     pub(super) async fn run<T: Send + 'static>(
         &self,
         project: &ProjectName,
+        caller: Uuid,
         job: impl FnOnce(&Budget, oneshot::Sender<()>) -> Result<T, ImageFault> + Send + 'static,
     ) -> Result<T, ImageFault> {
-        let slot = self.shares.try_take(project, 1);
+        let slot = self.shares.try_take_as(project, caller, 1);
         let slot = slot.map_err(ImageFault::Refused)?;
         let (begins, begun) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
@@ -101,7 +105,7 @@ impl MediaPool {
             drop(slot);
             let _ = answer.send(result);
         });
-        self.queue.add(project, job);
+        self.queue.add(project, caller, job);
         // `begun` also resolves if the job ends without having begun to decode.
         let _ = timeout(self.size.wait_max, begun).await.map_err(|_| ImageFault::Overloaded)?;
         timeout(self.size.decode_max, answered)
@@ -131,22 +135,34 @@ pub(super) struct Queue {
     changed: Condvar,
 }
 
+struct Queued {
+    caller: Uuid,
+    /// The number of the caller's jobs that waited when this one came.
+    before: usize,
+    job: Job,
+}
+
 #[derive(Default)]
 struct Waiting {
     /// Projects without jobs are absent.
-    projects: VecDeque<(ProjectName, VecDeque<Job>)>,
+    projects: VecDeque<(ProjectName, VecDeque<Queued>)>,
     is_closed: bool,
     running: usize,
 }
 
 impl Queue {
-    pub(super) fn add(&self, project: &ProjectName, job: Job) {
+    /// A job comes before the jobs of callers that had more waiting.
+    pub(super) fn add(&self, project: &ProjectName, caller: Uuid, job: Job) {
         let mut waiting = unpoisoned(self.waiting.lock());
         let mut projects = waiting.projects.iter_mut();
         match projects.find(|(name, _)| name == project) {
-            Some((_, jobs)) => jobs.push_back(job),
+            Some((_, jobs)) => {
+                let before = jobs.iter().filter(|queued| queued.caller == caller).count();
+                let at = jobs.iter().position(|queued| queued.before > before).unwrap_or(jobs.len());
+                jobs.insert(at, Queued { caller, before, job });
+            }
             None => {
-                let jobs = VecDeque::from([job]);
+                let jobs = VecDeque::from([Queued { caller, before: 0, job }]);
                 waiting.projects.push_back((project.clone(), jobs));
             }
         }
@@ -163,7 +179,7 @@ impl Queue {
                     waiting.projects.push_back((project, jobs));
                 }
                 waiting.running += usize::from(job.is_some());
-                return job;
+                return job.map(|queued| queued.job);
             }
             if waiting.is_closed {
                 return None;

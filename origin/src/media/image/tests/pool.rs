@@ -11,6 +11,7 @@ use shared::ident::ProjectName;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use uuid::Uuid;
 
 const SMALL: PoolSize = PoolSize {
     threads: 2,
@@ -45,15 +46,15 @@ async fn images_wait_for_memory_and_one_that_needs_more_than_all_is_refused() {
         let limits = Limits { memory_bytes, ..Limits::default() };
         MediaPool::start(SMALL, limits).expect("threads")
     };
-    let needed = match start(1).examine(&one, path.clone(), ImageFormat::Bmp).await {
+    let needed = match start(1).examine(&one, Uuid::nil(), path.clone(), ImageFormat::Bmp).await {
         Err(ImageFault::TooMuchMemory { needed_bytes, max_bytes: 1 }) => needed_bytes,
         other => panic!("{other:?}"),
     };
     assert!(needed >= u64::from(width * height * 3), "{needed}");
-    let refused = start(needed - 1).examine(&one, path.clone(), ImageFormat::Bmp).await;
+    let refused = start(needed - 1).examine(&one, Uuid::nil(), path.clone(), ImageFormat::Bmp).await;
     assert!(matches!(refused, Err(ImageFault::TooMuchMemory { .. })));
     let pool = start(needed);
-    let all = (0..4).map(|_| pool.examine(&one, path.clone(), ImageFormat::Bmp));
+    let all = (0..4).map(|_| pool.examine(&one, Uuid::nil(), path.clone(), ImageFormat::Bmp));
     for picture in join_all(all).await {
         assert_eq!(picture.expect("a picture").width, width);
     }
@@ -69,7 +70,7 @@ async fn a_project_has_a_share_of_the_queue_and_leaves_the_rest_to_others() {
     let pool = pool(PoolSize { threads: 1, ..SMALL });
     let examine = |name, path: &Path| {
         let (pool, path) = (&pool, path.to_owned());
-        async move { pool.examine(&project(name), path, ImageFormat::Jpeg).await }
+        async move { pool.examine(&project(name), Uuid::nil(), path, ImageFormat::Jpeg).await }
     };
     let of_one = [&pipe, &path, &path, &path, &path, &path].map(|path| examine("one", path));
     let of_two = [&path, &path, &path, &path].map(|path| examine("two", path));
@@ -91,19 +92,19 @@ async fn a_project_has_a_share_of_the_queue_and_leaves_the_rest_to_others() {
 }
 
 #[test]
-fn projects_take_turns() {
+fn projects_take_turns_and_so_do_their_callers() {
     let (queue, order) = (Queue::default(), Arc::new(Mutex::new(Vec::new())));
-    for name in ["one", "one", "one", "two", "two", "three"] {
+    for (name, caller) in [("one", 1), ("one", 1), ("one", 1), ("one", 2), ("two", 1), ("two", 1), ("three", 1)] {
         let order = Arc::clone(&order);
-        let job = move |_: &Budget| order.lock().expect("whole").push(name);
-        queue.add(&project(name), Box::new(job));
+        let job = move |_: &Budget| order.lock().expect("whole").push((name, caller));
+        queue.add(&project(name), Uuid::from_u128(caller), Box::new(job));
     }
     queue.close();
     let budget = Budget::new(1);
     while let Some(job) = queue.next() {
         job(&budget);
     }
-    let expected = ["one", "two", "three", "one", "two", "one"];
+    let expected = [("one", 1), ("two", 1), ("three", 1), ("one", 2), ("two", 1), ("one", 1), ("one", 1)];
     assert_eq!(*order.lock().expect("whole"), expected);
 }
 
@@ -114,9 +115,9 @@ async fn a_broken_picture_does_nothing_to_the_next() {
     let (_other, whole) = written(&jpeg);
     let (pool, one) = (pool(SMALL), project("one"));
     for _ in 0..5 {
-        let fault = pool.examine(&one, broken.clone(), ImageFormat::Jpeg).await;
+        let fault = pool.examine(&one, Uuid::nil(), broken.clone(), ImageFormat::Jpeg).await;
         assert!(matches!(fault, Err(ImageFault::Cut)), "{fault:?}");
-        assert!(pool.examine(&one, whole.clone(), ImageFormat::Jpeg).await.is_ok());
+        assert!(pool.examine(&one, Uuid::nil(), whole.clone(), ImageFormat::Jpeg).await.is_ok());
     }
 }
 
@@ -128,7 +129,7 @@ async fn whoever_waits_too_long_is_answered() {
         async move {
             let (ends, ended) = std::sync::mpsc::channel::<()>();
             let pool = pool(size);
-            let result = pool.run(one, move |_, begins| {
+            let result = pool.run(one, Uuid::nil(), move |_, begins| {
                 let mut begins = Some(begins);
                 if begins_at_once.is_some() {
                     let _ = begins.take().map(|begins| begins.send(()));

@@ -8,8 +8,8 @@ use shared::operation::TablePath;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// Initial capacity.
-const VIEWS_EXPECTED_COUNT: usize = 250;
+/// Initial capacity, which gives two shards. A view that is larger than a shard is never cached.
+const VIEWS_EXPECTED_COUNT: usize = 100;
 
 #[derive(Debug)]
 pub struct Views {
@@ -75,6 +75,16 @@ mod tests {
             views.get(role, &of, || of.restricted(|_| true));
         }
         assert!((1..=DESCRIPTIONS_CACHE_MAX_BYTES / 1024 / 1024).contains(&(views.cached.len() as u64)));
+    }
+
+    #[test]
+    fn the_largest_view_is_cached() {
+        let (views, of) = (Views::default(), described("x".repeat(12 * 1024 * 1024)));
+        for role in 0..10 {
+            let view = views.get(role, &of, || of.restricted(|_| true));
+            let again = views.get(role, &of, || unreachable!("the view is cached"));
+            assert!(Arc::ptr_eq(&view, &again));
+        }
     }
 
     #[test]
