@@ -17,7 +17,7 @@ use crate::media::resumable::{ResumableUploads, UploadTerms};
 use crate::media::sign::Signer;
 use crate::media::store::Watch;
 use crate::metrics::{Metrics, Readings};
-use crate::project_quota::ProjectQuota;
+use crate::project_quota::{Guard, ProjectQuota};
 use crate::query::cursor::PageTokens;
 use crate::rates::Rates;
 use crate::recent::Recent;
@@ -27,6 +27,7 @@ use crate::system::keys::{KeyError, KeyRegistry};
 use crate::system::projects::{ProjectError, Projects};
 use crate::system::roles::Roles;
 use crate::traces::Tracer;
+use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, ProjectName, TableName};
 use shared::limits::{UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT};
 use shared::upload::UploadLimits;
@@ -67,9 +68,9 @@ pub struct ServiceState {
     pub resumable: ResumableUploads,
     pub stored: Watch,
     pub descriptions: ProjectQuota,
-    /// Requests that read or change keys and roles share the few pooled connections of [`Admin`] with the key look-ups
+    /// Requests that read or change keys and roles, or drop databases, share the few pooled connections of [`Admin`] with the key look-ups
     /// of all requests.
-    pub management_slots: ProjectQuota,
+    management_slots: ProjectQuota,
     pub activity: Activity,
     pub uploads: ProjectQuota,
     admin: Admin,
@@ -171,8 +172,15 @@ impl ServiceState {
         })
     }
 
-    pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, ProjectError> {
-        self.projects.undroppable(project).await
+    /// A project's requests that drop databases ask one after the other.
+    pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, Problem> {
+        let _slot = self.management_slot(project).await?;
+        self.projects.undroppable(project).await.map_err(ProjectError::into_problem)
+    }
+
+    pub async fn management_slot(&self, project: &ProjectName) -> Result<Guard, Problem> {
+        let slot = tokio::time::timeout(self.pools.wait_timeout(), self.management_slots.take(project, 1)).await;
+        slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many requests manage keys, roles and databases already."))
     }
 
     pub fn roles(&self) -> Roles {

@@ -8,7 +8,6 @@ use crate::activity::{Figure, PERIOD_SECONDS};
 use crate::clock::{now, utc};
 use crate::database::admin::{KeyGrant, KeyRow, ListedRole};
 use crate::database::pool::PoolGauge;
-use crate::project_quota::Guard;
 use crate::service_state::ServiceState;
 use crate::system::keys::{Caller, IssuedKey, KeyError, state};
 use crate::system::roles::RoleError;
@@ -152,20 +151,13 @@ struct MadeKey<'a> {
 }
 
 impl Manager<'_> {
-    /// These calls share the few connections of the administrator account with the look-up of keys.
-    async fn slot(&self) -> Result<Guard, Problem> {
-        let slot = self.app.management_slots.take(self.caller.project(), 1);
-        let slot = tokio::time::timeout(self.app.pools.wait_timeout(), slot).await;
-        slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many requests manage keys and roles already."))
-    }
-
     async fn set_role(&self, name: &RoleName, body: &[u8]) -> Result<Vec<u8>, Problem> {
         let (roles, project) = (self.app.roles(), self.caller.project());
         let definition = std::str::from_utf8(body)
             .map_err(|_| Problem::new(ErrorCode::InvalidJson, "The role is not UTF-8."))?;
         // Checked without a slot: MariaDB may take long to describe the tables.
         let checked = roles.check(project, definition, &self.app.schema_cache).await.map_err(of_role)?;
-        let _slot = self.slot().await?;
+        let _slot = self.app.management_slot(self.caller.project()).await?;
         roles.store(project, name, &checked).await.map_err(of_role)?;
         self.changed("a role was set", name.as_str()).await;
         text(&SetRole { name: name.as_str(), warnings: checked.warnings })
@@ -175,7 +167,7 @@ impl Manager<'_> {
         if let Management::SetRole(name) = &call {
             return self.set_role(name, body).await.map(Answer::from);
         }
-        let _slot = self.slot().await?;
+        let _slot = self.app.management_slot(self.caller.project()).await?;
         let (keys, roles, project) = (self.app.keys.issued(), self.app.roles(), self.caller.project());
         let payload = match call {
             Management::ListKeys(Page { limit, after }) => {

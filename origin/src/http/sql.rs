@@ -12,7 +12,6 @@ use crate::query::sql::session::{Results, Schema, Session, effects, names_any};
 use crate::query::sql::xa::holds_xa;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
-use crate::system::projects::ProjectError;
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
@@ -82,7 +81,7 @@ async fn refuse_drop(app: &Arc<ServiceState>, caller: &Caller, call: &SqlCall) -
     let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
         return Ok(());
     };
-    let adopted = app.undroppable(caller.project()).await.map_err(ProjectError::into_problem)?;
+    let adopted = app.undroppable(caller.project()).await?;
     let Some(name) = adopted.iter().find(|name| dropped.may_be(name)) else {
         return Ok(());
     };

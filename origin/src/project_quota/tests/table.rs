@@ -9,6 +9,7 @@ use crate::database::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings
 use crate::media::library::{FILE_CHANGES_MAX_COUNT, FILE_CHANGES_PER_PROJECT_MAX_COUNT};
 use crate::project_quota::ProjectQuota;
 use crate::service_state::{StreamSlots, body_memory, descriptions, management_slots};
+use crate::system::keys::registry::lookup_slots;
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
 use shared::limits::{
@@ -78,7 +79,8 @@ fn of_records() -> Vec<Expected> {
             written(schema_cache::CONNECTIONS_PER_PROJECT),
         ),
         counted("descriptions of the API that are written or sent", &descriptions()),
-        counted("requests that read or change keys and roles", &management_slots()),
+        counted("requests that read or change keys and roles, or drop databases", &management_slots()),
+        counted("look-ups of keys that the origin does not know yet", &lookup_slots()),
         row(
             "last requests, and figures of five minutes, for `/status` and `/requests`",
             format!("{} projects", written(PROJECTS_KEPT_COUNT)),

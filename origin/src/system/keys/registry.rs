@@ -27,8 +27,9 @@ use super::caller::Credential;
 use super::tokens::Issuers;
 use super::{Caller, KeyError, Keys};
 use crate::clock::now;
-use crate::database::admin::{Admin, AdminError, KeyStatus, KeyVersion};
-use crate::database::single_flight::LoadAborted;
+use crate::database::admin::{Admin, AdminError, CONNECTIONS_MAX_COUNT, IssuerRow, KeyStatus, KeyVersion};
+use crate::project_quota::ProjectQuota;
+use crate::database::single_flight::{LoadAborted, SingleFlight};
 use crate::query::plan::access::{CallerRole, Rights};
 use crate::query::role::Claims as RuleClaims;
 
@@ -39,6 +40,12 @@ const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// About the maximum delay until a revocation takes effect while MariaDB answers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The maximum time that a look-up of a key waits for those of other keys.
+const LOOKUP_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// The issuers of more changed projects are read together with all others.
+const CHANGED_PROJECTS_MAX_COUNT: usize = 20;
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -53,6 +60,8 @@ pub struct KeyRegistry {
     generations: Generations,
     tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
     roles: Roles,
+    statuses: SingleFlight<(Uuid, u64), KeyStatus, Problem>,
+    lookup_slots: ProjectQuota,
     /// Counts requests since the start whose token was cached; `lookups` counts those whose token was not.
     hits: AtomicU64,
     lookups: AtomicU64,
@@ -95,9 +104,11 @@ struct Present {
 
 impl KeyRegistry {
     pub async fn open(admin: Admin, keys: Keys) -> Result<Self, KeyError> {
-        let present = read(&admin, &keys, &Issuers::default()).await?;
+        let (present, _) = read(&admin, &keys, None).await?;
         Ok(Self {
             roles: Roles::new(admin.clone()),
+            statuses: SingleFlight::default(),
+            lookup_slots: lookup_slots(),
             admin,
             keys,
             present: ArcSwap::from_pointee(present),
@@ -171,7 +182,7 @@ impl KeyRegistry {
         // The generation is read before the key's row: if keys change in between, the entry is not used.
         let generation = self.generation(principal.project(), &present);
         let id = principal.key_id();
-        let status = self.status(id).await?;
+        let status = self.shared_status(&principal, &generation).await?;
         let caller = match self.rights(&principal, &generation).await? {
             Some(rights) => Ok(Caller::new(principal, rights, Credential::Key)),
             None => Err(Problem::new(ErrorCode::RoleForbids, "The key's role does not exist any more.")
@@ -203,6 +214,18 @@ impl KeyRegistry {
                 .with_hint("selkie issuer list shows how roles are named, selkie role list which exist.")),
         };
         Ok(Arc::new(Entry::new(generation, now, caller, None)))
+    }
+
+    /// Concurrent requests by one key share a query, and a project has a share of the few connections.
+    async fn shared_status(&self, principal: &Principal, generation: &Generation) -> Result<KeyStatus, Problem> {
+        let (admin, slots) = (self.admin.clone(), self.lookup_slots.clone());
+        let (id, project) = (principal.key_id(), principal.project().clone());
+        let read = async move {
+            let slot = tokio::time::timeout(LOOKUP_WAIT_MAX, slots.take(&project, 1)).await;
+            let _slot = slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many keys are looked up already."))?;
+            admin.key_status(id, None).await.map_err(|error| unavailable(&error))
+        };
+        self.statuses.run((id, generation.number()), read).await
     }
 
     async fn status(&self, id: Uuid) -> Result<KeyStatus, Problem> {
@@ -255,8 +278,7 @@ impl KeyRegistry {
     pub async fn refresh(&self) -> Result<(), KeyError> {
         let before = self.present.load_full();
         if self.admin.key_changes().await? != before.version {
-            let present = read(&self.admin, &self.keys, &before.issuers).await?;
-            let projects = self.admin.changed_projects(before.version, present.version).await?;
+            let (present, projects) = read(&self.admin, &self.keys, Some(&before)).await?;
             let concerns = |of: &ProjectName| projects.as_ref().is_none_or(|projects| projects.contains(of));
             // A caller that begins to wait after this queries its key's status itself.
             let ids: Vec<Uuid> =
@@ -339,23 +361,56 @@ impl KeyRegistry {
     }
 }
 
-async fn read(admin: &Admin, keys: &Keys, before: &Issuers) -> Result<Present, KeyError> {
+/// Returns also the projects that have changed since `before`; `None` for all projects.
+async fn read(
+    admin: &Admin,
+    keys: &Keys,
+    before: Option<&Present>,
+) -> Result<(Present, Option<Vec<ProjectName>>), KeyError> {
     // The version is read first, so that the next poll notices a change made between the two reads.
     let version = admin.key_changes().await?;
-    let rows = match admin.issuers(None).await {
+    let changed = match before {
+        Some(before) => admin.changed_projects(before.version, version).await?,
+        None => None,
+    };
+    let known = match before {
+        Some(before) => &before.issuers,
+        None => &Issuers::default(),
+    };
+    let rows = match changed.as_deref() {
+        Some(projects @ [..]) if projects.len() <= CHANGED_PROJECTS_MAX_COUNT => {
+            let mut rows = known.rows_without(projects);
+            for project in projects {
+                rows.extend(issuers(admin, Some(project)).await?);
+            }
+            rows
+        }
+        _ => issuers(admin, None).await?,
+    };
+    let present = Present { version, keys: keys.public_keys().await?, issuers: Issuers::new(rows, known) };
+    Ok((present, changed))
+}
+
+async fn issuers(admin: &Admin, of: Option<&ProjectName>) -> Result<Vec<IssuerRow>, AdminError> {
+    match admin.issuers(of).await {
         // Revocations of keys must take effect even if somebody has damaged an issuer's row by hand.
         Err(error @ AdminError::Corrupt(_)) => {
-            tracing::warn!(%error, "the issuers can't be read; all users' tokens are refused");
-            Vec::new()
+            tracing::warn!(%error, "the issuers can't be read; the tokens of their users are refused");
+            Ok(Vec::new())
         }
-        rows => rows?,
-    };
-    Ok(Present { version, keys: keys.public_keys().await?, issuers: Issuers::new(rows, before) })
+        rows => rows,
+    }
+}
+
+/// One of the connections of [`Admin`] is left to other projects.
+pub fn lookup_slots() -> ProjectQuota {
+    let connections = CONNECTIONS_MAX_COUNT as u64;
+    ProjectQuota::new(connections, connections - 1)
 }
 
 impl From<LoadAborted> for Problem {
     fn from(_: LoadAborted) -> Self {
-        Self::internal("The key can't be checked.", "reading its role was aborted")
+        Self::internal("The key can't be checked.", "reading its status or role was aborted")
     }
 }
 

@@ -10,7 +10,7 @@ use ring::signature::{
 };
 use serde_json::Value;
 use shared::error::{ErrorCode, Problem};
-use shared::ident::RoleName;
+use shared::ident::{ProjectName, RoleName};
 use shared::key::{Grant, KeyMaterial, RoleClaims, RoleGrant, UserToken, VerificationKey, VerificationKeys, untrusted};
 
 use self::remote::{RemoteKeys, parse_url};
@@ -48,6 +48,11 @@ impl Issuers {
             issuers.extend(issuer);
         }
         Self(issuers)
+    }
+
+    pub(super) fn rows_without(&self, projects: &[ProjectName]) -> Vec<IssuerRow> {
+        let others = self.0.iter().filter(|issuer| !projects.contains(&issuer.row.project));
+        others.map(|issuer| issuer.row.clone()).collect()
     }
 
     pub(super) fn has(&self, issuer: &Issuer) -> bool {
