@@ -180,7 +180,9 @@ impl ServiceState {
 
     pub async fn management_slot(&self, project: &ProjectName) -> Result<Guard, Problem> {
         let slot = tokio::time::timeout(self.pools.wait_timeout(), self.management_slots.take(project, 1)).await;
-        slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many requests manage keys, roles and databases already."))
+        slot.map_err(|_| {
+            Problem::new(ErrorCode::Overloaded, "Too many requests manage keys, roles and databases already.")
+        })
     }
 
     pub fn roles(&self) -> Roles {

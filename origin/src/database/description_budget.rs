@@ -91,7 +91,8 @@ mod tests {
     #[test]
     fn a_table_that_is_too_large_is_left_out_of_its_database() {
         let database = DatabaseName::parse("shop").unwrap();
-        let (half, mut budget) = (vec![b'x'; TABLE_DESCRIPTION_MAX_BYTES / 2], DescriptionBudget::of_database(&database));
+        let (half, mut budget) =
+            (vec![b'x'; TABLE_DESCRIPTION_MAX_BYTES / 2], DescriptionBudget::of_database(&database));
         let mut count = |table: &'static str, bytes: &[u8]| budget.count([table.as_bytes(), bytes].into_iter());
         for (table, is_kept) in [("wide", true), ("wide", true), ("exact", true), ("exact", true)] {
             assert_eq!(count(table, &half).unwrap(), is_kept);

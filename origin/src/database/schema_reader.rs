@@ -19,11 +19,11 @@ use crate::query::catalog::{
     CaseSensitivity, Charset, CharsetCoverage, Column, InsertTraits, Kind, Reference, Table, Traits,
 };
 use kinds::kind;
-use types::Types;
 use shared::ident::{DatabaseName, FieldName, TableName};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
+use types::Types;
 
 /// Excludes sequences, and names such as `seq_1_to_9`, for which the SEQUENCE engine creates a table on use.
 macro_rules! is_table {
@@ -191,10 +191,7 @@ async fn read(
     Ok(Found::Table(Arc::new(parsed)))
 }
 
-async fn parse<T: Send + 'static>(
-    bytes: usize,
-    parse: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, DbError> {
+async fn parse<T: Send + 'static>(bytes: usize, parse: impl FnOnce() -> T + Send + 'static) -> Result<T, DbError> {
     if bytes < PARSED_AT_ONCE_MAX_BYTES {
         return Ok(parse());
     }

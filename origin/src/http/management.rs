@@ -153,8 +153,8 @@ struct MadeKey<'a> {
 impl Manager<'_> {
     async fn set_role(&self, name: &RoleName, body: &[u8]) -> Result<Vec<u8>, Problem> {
         let (roles, project) = (self.app.roles(), self.caller.project());
-        let definition = std::str::from_utf8(body)
-            .map_err(|_| Problem::new(ErrorCode::InvalidJson, "The role is not UTF-8."))?;
+        let definition =
+            std::str::from_utf8(body).map_err(|_| Problem::new(ErrorCode::InvalidJson, "The role is not UTF-8."))?;
         // Checked without a slot: MariaDB may take long to describe the tables.
         let checked = roles.check(project, definition, &self.app.schema_cache).await.map_err(of_role)?;
         let _slot = self.app.management_slot(self.caller.project()).await?;

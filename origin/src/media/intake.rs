@@ -82,8 +82,9 @@ impl Intake {
                 Ok((claim, staged, verdict))
             })
             .collect::<Result<_, Problem>>()?;
-        let examined =
-            judged.into_iter().map(|(claim, staged, verdict)| self.look_into((project, caller), claim, staged, verdict));
+        let examined = judged
+            .into_iter()
+            .map(|(claim, staged, verdict)| self.look_into((project, caller), claim, staged, verdict));
         try_join_all(examined).await
     }
 

@@ -90,7 +90,8 @@ impl PutArgs {
             let claim = Claim { name, label, kind, visibility };
             (claim, staged)
         });
-        let examined = async { Ok(intake.examine_all((&self.of.project, Uuid::nil()), &UploadRights::ALL, files).await?) };
+        let examined =
+            async { Ok(intake.examine_all((&self.of.project, Uuid::nil()), &UploadRights::ALL, files).await?) };
         let files = unless_stopped(&stop, examined).await?;
         // `stop` does not cancel the publication: a partial one would stay in the store until the next sweep.
         let rows = library

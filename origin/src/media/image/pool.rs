@@ -61,7 +61,12 @@ impl MediaPool {
             let (queue, budget) = (Arc::clone(&queue), Arc::clone(&budget));
             std::thread::Builder::new().name(format!("media-{number}")).spawn(move || work(&queue, &budget))?;
         }
-        Ok(Self { queue, shares: ProjectQuota::with_callers(size.images as u64, size.project_images as u64), limits, size })
+        Ok(Self {
+            queue,
+            shares: ProjectQuota::with_callers(size.images as u64, size.project_images as u64),
+            limits,
+            size,
+        })
     }
 
     /// The file must exist until this call returns.

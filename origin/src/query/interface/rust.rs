@@ -62,7 +62,8 @@ impl<'a> Enums<'a> {
             }
         }
         let columns = columns.into_iter();
-        let enums = columns.filter(|column| matches!(ValueType::of(column), ValueType::Enum(members) if !members.is_empty()));
+        let enums =
+            columns.filter(|column| matches!(ValueType::of(column), ValueType::Enum(members) if !members.is_empty()));
         Self(
             enums
                 .map(|column| (column, names.unique(&format!("{prefix}{}", identifier::pascal(column.name.as_str())))))

@@ -97,8 +97,16 @@ fn types_quote_names_that_are_no_identifiers() {
          \"made at\": string | null };\n      insert: { id?: number; total?: string | null;"
     ));
     assert!(text.contains("      key: number;\n      relations: {};\n"));
-    assert!(python::types(&orders()).unwrap().contains("ShopOrderLines = TypedDict(\"ShopOrderLines\", {\n    \"id\": int,\n"));
-    assert!(rust::types(&orders()).unwrap().contains("    #[serde(rename = \"made at\")]\n    pub made_at: Option<String>,\n"));
+    assert!(
+        python::types(&orders())
+            .unwrap()
+            .contains("ShopOrderLines = TypedDict(\"ShopOrderLines\", {\n    \"id\": int,\n")
+    );
+    assert!(
+        rust::types(&orders())
+            .unwrap()
+            .contains("    #[serde(rename = \"made at\")]\n    pub made_at: Option<String>,\n")
+    );
 }
 
 #[test]

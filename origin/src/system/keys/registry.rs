@@ -28,8 +28,8 @@ use super::tokens::Issuers;
 use super::{Caller, KeyError, Keys};
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, CONNECTIONS_MAX_COUNT, IssuerRow, KeyStatus, KeyVersion};
-use crate::project_quota::ProjectQuota;
 use crate::database::single_flight::{LoadAborted, SingleFlight};
+use crate::project_quota::ProjectQuota;
 use crate::query::plan::access::{CallerRole, Rights};
 use crate::query::role::Claims as RuleClaims;
 
@@ -222,7 +222,8 @@ impl KeyRegistry {
         let (id, project) = (principal.key_id(), principal.project().clone());
         let read = async move {
             let slot = tokio::time::timeout(LOOKUP_WAIT_MAX, slots.take(&project, 1)).await;
-            let _slot = slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many keys are looked up already."))?;
+            let _slot =
+                slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many keys are looked up already."))?;
             admin.key_status(id, None).await.map_err(|error| unavailable(&error))
         };
         self.statuses.run((id, generation.number()), read).await
