@@ -110,6 +110,20 @@ fn types_quote_names_that_are_no_identifiers() {
 }
 
 #[test]
+fn a_description_that_is_too_long_is_refused() {
+    const MEMBER_BYTES: usize = 64 * 1024;
+    let members = Arc::new(std::iter::once("x".repeat(MEMBER_BYTES)).collect());
+    let wide = (0..=API_DESCRIPTION_MAX_BYTES / MEMBER_BYTES)
+        .map(|n| Column { values: Arc::clone(&members), ..column(&format!("c{n}"), Kind::Enum, "enum('x')") });
+    let interface = interface("d", "wide", wide.collect());
+    let problem = openapi::document(&interface).unwrap_err();
+    assert!(problem.message().contains("64 MiB") && problem.hint().unwrap().contains("?database="));
+    assert!(typescript::types(&interface).is_err());
+    assert!(python::types(&interface).is_err());
+    assert!(rust::types(&interface).is_err());
+}
+
+#[test]
 fn rust_fields_of_reserved_words_are_unique() {
     let columns = ["self", "self_", "Self", "type"].map(|name| column(name, Kind::Integer, "int(11)"));
     let text = rust::types(&interface("d", "t", columns.into())).unwrap();
