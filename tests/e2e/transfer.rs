@@ -343,4 +343,12 @@ async fn a_role_binds_both_commands(host: Host) {
     directory.key.clone_from(&shared().read_key);
     let (_, told) = directory.exits(1, &["import", &table, "rows.csv", "--rejects", "r"]);
     assert!(told.contains("may not insert"), "{told}");
+    let mut role = role_of(&db, [("t", json!({"read": true}))]);
+    role["maxRows"] = json!(3);
+    directory.key = shared().create_role_key("default", &create_role(&role), &[]).token;
+    for format in ["csv", "ndjson"] {
+        let (printed, told) = directory.exits(1, &["export", &table, "--format", format]);
+        assert_eq!(printed, "");
+        assert!(told.contains("role lets one read have"), "{told}");
+    }
 }

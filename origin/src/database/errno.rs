@@ -10,7 +10,7 @@ macro_rules! numbers {
 numbers! {
     DB_CREATE_EXISTS = 1007, CHECKREAD = 1020, DBACCESS_DENIED = 1044, ACCESS_DENIED = 1045, NO_DB = 1046,
     UNKNOWN_COM = 1047, BAD_NULL = 1048, BAD_DB = 1049, TABLE_EXISTS = 1050, BAD_FIELD = 1054, DUP_ENTRY = 1062,
-    PARSE_ERROR = 1064, NO_SUCH_THREAD = 1094, UNKNOWN_ERROR = 1105, UNKNOWN_CHARACTER_SET = 1115,
+    PARSE_ERROR = 1064, NO_SUCH_THREAD = 1094, UNKNOWN_ERROR = 1105, UNKNOWN_CHARACTER_SET = 1115, REGEXP_ERROR = 1139,
     NONEXISTING_GRANT = 1141, TABLEACCESS_DENIED = 1142, NO_SUCH_TABLE = 1146,
     FT_MATCHING_KEY_NOT_FOUND = 1191, LOCK_WAIT_TIMEOUT = 1205, LOCK_DEADLOCK = 1213, SPECIFIC_ACCESS_DENIED = 1227,
     DATA_OUT_OF_RANGE_IN_COLUMN = 1264, DATA_TRUNCATED = 1265, UNKNOWN_COLLATION = 1273, NON_UPDATABLE_TABLE = 1288,
@@ -82,7 +82,7 @@ pub(super) fn code(errno: u16, state: &str) -> Option<ErrorCode> {
 
 #[cfg(test)]
 mod tests {
-    use super::LOCK_WAIT_TIMEOUT;
+    use super::{LOCK_WAIT_TIMEOUT, OPTION_PREVENTS_STATEMENT};
     use crate::database::DbError;
     use crate::database::admin::AdminError;
     use crate::database::media::TableError;
@@ -100,5 +100,15 @@ mod tests {
             assert_eq!(TableError::from(error()).into_problem().code(), expected, "{code}");
             assert_eq!(DbError::from(error()).into_problem().code(), expected, "{code}");
         }
+    }
+
+    #[test]
+    fn the_media_of_a_read_only_server_are_unavailable() {
+        let message = "The MariaDB server is running with the --read-only option so it cannot execute this statement";
+        let (code, state) = (OPTION_PREVENTS_STATEMENT, "HY000".to_owned());
+        let error = Error::Server(ServerError { code, message: message.to_owned(), state });
+        let problem = TableError::from(error).into_problem();
+        assert_eq!(problem.code(), ErrorCode::DatabaseUnavailable);
+        assert!(problem.cause().is_some_and(|cause| cause.contains("--read-only")), "{problem:?}");
     }
 }

@@ -212,7 +212,13 @@ async fn no_write_returns_more_than_max_rows(host: Host) {
                 }
             };
             let error = answer.refused(ErrorCode::TooManyAffected);
-            assert!(error["message"].as_str().unwrap().contains("the 2 that maxRows allows"), "{answer}");
+            assert!(
+                error["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains("the 2 that the role's maxRows or the setting max_rows allows"),
+                "{answer}"
+            );
             assert_eq!(db.exec("SELECT * FROM t").await, before, "{answer}");
         }
     }

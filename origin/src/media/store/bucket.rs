@@ -250,9 +250,17 @@ impl Bucket {
     }
 
     async fn has(&self, key: ObjectKey) -> Result<bool, StoreError> {
-        match self.service.head(&self.path(key)).await {
-            Ok(_) => Ok(true),
+        let path = self.path(key);
+        let mut found = self.service.head(&path).await.map(drop);
+        if found.as_ref().is_err_and(refusal::is_absent) {
+            // The answer to HEAD has no body, which would tell a missing bucket from a missing object.
+            let options = GetOptions { range: Some(GetRange::Bounded(0..1)), ..GetOptions::default() };
+            found = self.service.get_opts(&path, options).await.map(drop);
+        }
+        match found {
+            Ok(()) => Ok(true),
             Err(error) if refusal::is_absent(&error) => Ok(false),
+            Err(error) if refusal::is_beyond_the_end(&error) => Ok(true),
             Err(error) => Err(self.store_error(&error)),
         }
     }

@@ -65,7 +65,8 @@ impl MaxAffected {
             ),
             true => (
                 format!(
-                    "The option returning would return more records than the {most} that maxRows allows in one answer."
+                    "The option returning would return more records than the {most} that the role's maxRows or the setting \
+                     max_rows allows in one answer."
                 ),
                 "Nothing was changed. Write fewer records at once, or leave returning out.",
             ),

@@ -16,6 +16,7 @@ async fn failures(place: &Place) -> Vec<(&'static str, StoreError)> {
         ("check", store.check().await.unwrap_err()),
         ("put", store.put(key, Bytes::from_static(b"x")).await.unwrap_err()),
         ("delete", store.delete(&[key]).await.unwrap_err()),
+        ("existing", store.existing(&[key]).await.unwrap_err()),
         ("list", store.list().try_collect::<Vec<_>>().await.unwrap_err()),
     ];
     failures.extend(store.read(key, None).await.err().map(|error| ("read", error)));
@@ -24,7 +25,7 @@ async fn failures(place: &Place) -> Vec<(&'static str, StoreError)> {
         failures.push(("publish", store.publish(staged, key).await.unwrap_err()));
     }
     until("staged files are gone", || files_in(&place.staging).is_empty()).await;
-    assert_eq!(failures.len(), 7, "{failures:?}");
+    assert_eq!(failures.len(), 8, "{failures:?}");
     failures
 }
 
