@@ -106,6 +106,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> TableAccess {
         on_update: false,
         primary: *name == "id",
         unique: (*name == "id").then(|| "PRIMARY".to_owned()).into_iter().collect(),
+        checks: Vec::new(),
         values: Arc::default(),
         references: None,
         comment: String::new(),

@@ -53,7 +53,7 @@ const RELATIONS: &str = "SELECT CONSTRAINT_NAME, TABLE_NAME, COLUMN_NAME, REFERE
      FROM information_schema.KEY_COLUMN_USAGE \
      WHERE TABLE_SCHEMA = ? AND (CONSTRAINT_NAME = 'PRIMARY' OR REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA) \
      ORDER BY BINARY TABLE_NAME, BINARY CONSTRAINT_NAME, ORDINAL_POSITION";
-const CHECKS: &str = "SELECT CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS \
+const CHECKS: &str = "SELECT IF(LEVEL = 'Table', CONSTRAINT_NAME, ''), CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS \
      WHERE CONSTRAINT_SCHEMA = ? AND TABLE_NAME = ?";
 const TRIGGERS: &str = "SELECT COUNT(*), COALESCE(SUM(EVENT_MANIPULATION = 'UPDATE'), 0) > 0 FROM information_schema.TRIGGERS \
      WHERE EVENT_OBJECT_SCHEMA = ? AND EVENT_OBJECT_TABLE = ?";
@@ -209,7 +209,8 @@ struct TableRows {
     indexes: Vec<(String, String)>,
     /// Column, referenced table and referenced column, for each column of a foreign key.
     references: Vec<(String, String, String)>,
-    checks: Vec<String>,
+    /// Name and condition of each CHECK. A column's own has no name here.
+    checks: Vec<(String, String)>,
     triggers: u64,
     update_triggers: bool,
     read_only: bool,
@@ -268,12 +269,18 @@ struct Facts {
     keys: Vec<Vec<String>>,
     /// The names of the unique keys of each column that alone has some.
     unique: HashMap<String, Vec<String>>,
+    /// The names of the table's CHECK constraints over each column that alone has some.
+    checks: HashMap<String, Vec<String>>,
     json: HashSet<String>,
     references: HashMap<String, Reference>,
 }
 
 impl Facts {
-    fn gather(indexes: &[(String, String)], references: Vec<(String, String, String)>, checks: &[String]) -> Self {
+    fn gather(
+        indexes: &[(String, String)],
+        references: Vec<(String, String, String)>,
+        checks: &[(String, String)],
+    ) -> Self {
         // Sorted by name, so that every origin pages by the same key.
         let mut members: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (index, column) in indexes {
@@ -285,8 +292,15 @@ impl Facts {
                 unique.entry(column.to_owned()).or_default().push((*index).to_owned());
             }
         }
+        let mut checked: HashMap<String, Vec<String>> = HashMap::new();
+        for (name, clause) in checks.iter().filter(|(name, _)| !name.is_empty()) {
+            if let Some(column) = only_column(clause) {
+                checked.entry(column).or_default().push(name.clone());
+            }
+        }
         Self {
             unique,
+            checks: checked,
             primary: members.get("PRIMARY").into_iter().flatten().map(|name| (*name).to_owned()).collect(),
             keys: members
                 .iter()
@@ -294,7 +308,7 @@ impl Facts {
                 .map(|(_, columns)| columns.iter().map(|name| (*name).to_owned()).collect())
                 .collect(),
             // A JSON column is a LONGTEXT with exactly this check.
-            json: checks.iter().filter_map(|clause| json_checked(clause)).collect(),
+            json: checks.iter().filter_map(|(_, clause)| json_checked(clause)).collect(),
             references: references
                 .into_iter()
                 .map(|(column, table, field)| (column, Reference { table, field }))
@@ -307,6 +321,37 @@ fn json_checked(clause: &str) -> Option<String> {
     let name = clause.strip_prefix("json_valid(`")?.strip_suffix("`)")?;
     let plain = name.replace("``", "");
     (!plain.contains('`')).then(|| name.replace("``", "`"))
+}
+
+/// The column of a CHECK's condition that names no other. MariaDB puts each column's name into backticks.
+fn only_column(clause: &str) -> Option<String> {
+    let (mut found, mut rest) = (None, clause);
+    while let Some(at) = rest.find(['`', '\'']) {
+        let (name, behind) = quoted_part(&rest[at..])?;
+        match rest.as_bytes()[at] {
+            b'`' if found.as_ref().is_some_and(|found| *found != name) => return None,
+            b'`' => found = Some(name),
+            _ => {}
+        }
+        rest = behind;
+    }
+    found
+}
+
+/// Splits a text that begins with a quote behind its end. A quote within is doubled, or in a string also escaped.
+fn quoted_part(text: &str) -> Option<(String, &str)> {
+    let mut chars = text.char_indices();
+    let (_, quote) = chars.next()?;
+    let mut part = String::new();
+    while let Some((at, char)) = chars.next() {
+        match char {
+            '\\' if quote == '\'' => part.extend(chars.next().map(|(_, char)| char)),
+            _ if char != quote => part.push(char),
+            _ if text[at + 1..].starts_with(quote) => part.extend(chars.next().map(|(_, char)| char)),
+            _ => return Some((part, &text[at + 1..])),
+        }
+    }
+    None
 }
 
 fn column(
@@ -340,6 +385,7 @@ fn column(
         generated,
         primary: facts.primary.contains(&name),
         unique: facts.unique.get(&name).cloned().unwrap_or_default(),
+        checks: facts.checks.get(&name).cloned().unwrap_or_default(),
         references: facts.references.get(&name).cloned(),
         comment,
     })
@@ -387,6 +433,18 @@ fn unquoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_check_over_one_column_names_it() {
+        for (clause, column) in [
+            ("`n` > 0", Some("n")),
+            (r"`a``b` <> '`c` ''it''s''' and `a``b` <> '\'`d`'", Some("a`b")),
+            ("`n` > 0 or `m` > 0", None),
+            ("1 = 1", None),
+        ] {
+            assert_eq!(only_column(clause).as_deref(), column, "{clause}");
+        }
+    }
 
     #[test]
     fn a_json_column_is_known_by_its_check() {

@@ -59,7 +59,7 @@ pub(super) async fn run(
     retry_once(work, outcome, again)
         .await
         .map_err(Failure::into_problem)
-        .map_err(|problem| search_errors::name(tables.show_own_fault(problem, operation), operation))
+        .map_err(|problem| tables.show_own_fault(search_errors::name(problem, operation), operation))
         .map_err(|problem| write::mention_stored(problem, operation, tables.root().traits()))
 }
 

@@ -86,6 +86,8 @@ pub struct Column {
     pub primary: bool,
     /// The names of the unique keys, or of the primary key, that consist of this column alone.
     pub unique: Vec<String>,
+    /// The names of the table's CHECK constraints over this column alone.
+    pub checks: Vec<String>,
     pub values: Arc<Members>,
     /// The referenced table may be in another database.
     pub references: Option<Reference>,
@@ -347,8 +349,10 @@ pub fn broken_view(view: &str) -> Problem {
 
 impl Column {
     fn bytes(&self) -> usize {
+        const STRING_BYTES: usize = size_of::<String>() + 16;
         let texts = self.name.as_str().len() + self.comment.len();
-        size_of::<Self>() + texts + self.default.as_ref().map_or(0, String::len)
+        let checks: usize = self.checks.iter().map(|check| STRING_BYTES + check.len()).sum();
+        size_of::<Self>() + texts + self.default.as_ref().map_or(0, String::len) + checks
     }
 
     fn type_bytes(&self) -> usize {

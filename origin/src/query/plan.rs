@@ -285,6 +285,26 @@ impl Predicate {
             Self::Exists(exists) => exists.filter.as_ref().map_or(0, Self::values),
         }
     }
+
+    /// MariaDB parses a regular expression and a boolean search, and may refuse it.
+    fn has_parsed_pattern(&self) -> bool {
+        match self {
+            Self::Regexp(..) | Self::Match(Search { mode: MatchMode::Boolean, .. }) => true,
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::has_parsed_pattern),
+            Self::Not(part) | Self::Untrue(part) => part.has_parsed_pattern(),
+            Self::Guarded(guard, part) => guard.has_parsed_pattern() || part.has_parsed_pattern(),
+            Self::Exists(exists) => exists.filter.as_ref().is_some_and(Self::has_parsed_pattern),
+            Self::Compare(..)
+            | Self::Same(..)
+            | Self::In(..)
+            | Self::Between(..)
+            | Self::IsNull(_)
+            | Self::Like(..)
+            | Self::Match(_)
+            | Self::Ordered(..)
+            | Self::OrderedNull(_) => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,8 @@ cases! {
     Both: [
         no_answer_holds_a_hidden_name_or_value,
         no_refusal_of_mariadb_holds_a_hidden_name_or_value,
+        a_refused_value_of_an_allowed_field_is_explained_as_for_a_full_key,
+        a_pattern_of_a_role_is_not_explained,
         pages_hold_no_value_of_a_hidden_key,
         a_page_token_of_one_caller_is_none_of_another,
         a_schema_names_no_table_that_the_role_denies,
@@ -163,6 +165,93 @@ async fn no_refusal_of_mariadb_holds_a_hidden_name_or_value(host: Host) {
     let state = db.exec("SELECT name, age FROM t ORDER BY id").await;
     let rows = json!([{"name": "a", "age": 1}, {"name": "b", "age": 2}, {"name": "zqhushed_name", "age": 3}, {"name": "c", "age": 4}]);
     assert_eq!(state, rows);
+}
+
+async fn a_refused_value_of_an_allowed_field_is_explained_as_for_a_full_key(host: Host) {
+    let db = TestDb::new(
+        host,
+        &[
+            "CREATE TABLE up (id INT PRIMARY KEY)",
+            "CREATE TABLE v (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(3) NOT NULL, kind ENUM('a', 'b'), \
+             n TINYINT CHECK (n < 50), m INT, day DATE, at TIMESTAMP NULL, code INT UNIQUE, shown INT NOT NULL DEFAULT 1, up_id INT, \
+             body VARCHAR(9), zqhushed_hidden VARCHAR(3) NOT NULL DEFAULT 'x', FULLTEXT KEY (body), \
+             CONSTRAINT zqhushed_m CHECK (m < 50), CONSTRAINT zqhushed_two CHECK (m <> shown), \
+             CONSTRAINT zqhushed_up FOREIGN KEY (up_id) REFERENCES up (id))",
+            "INSERT INTO v (name, code) VALUES ('a', 7)",
+            "CREATE TABLE w LIKE v",
+            "CREATE TRIGGER w_hidden BEFORE INSERT ON w FOR EACH ROW BEGIN \
+             IF NEW.name = 'w' THEN SET NEW.zqhushed_hidden = 'zqhushed_value'; END IF; \
+             IF NEW.name = 'd' THEN SET NEW.day = 'zqhushed_value'; END IF; END",
+            "CREATE TABLE x (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(3), needed INT NOT NULL)",
+        ],
+    )
+    .await;
+    let given = json!(["id", "name", "kind", "n", "m", "day", "at", "code", "up_id", "body"]);
+    let read = json!(["id", "name", "kind", "n", "m", "day", "at", "code", "up_id", "body", "shown"]);
+    let rule = json!({"read": {"fields": read}, "insert": {"fields": given}, "update": {"fields": given}});
+    let with_needed = json!({"read": true, "insert": {"fields": ["name"]}});
+    let caller = Caller::new(&db, [("v", rule.clone()), ("w", rule), ("x", with_needed)], json!({}));
+    let post = |table, body: Value| (Method::POST, table, body);
+    let query = |condition: Value| (Method::POST, "v/query", json!({"query": condition}));
+    let invalid = ErrorCode::InvalidValue;
+    // Whether the whole error is shown, or only the field of it.
+    for ((method, rest, body), code, is_whole) in [
+        (post("v", json!({"name": "long"})), invalid, true),
+        (post("v", json!({"name": null})), invalid, true),
+        (post("v", json!({"kind": "a"})), invalid, true),
+        (post("x", json!({"name": "a"})), invalid, true),
+        (post("w", json!({"name": "a", "kind": "c"})), invalid, true),
+        (post("v", json!({"name": "a", "n": 60})), invalid, true),
+        (post("v", json!({"name": "a", "n": 600})), invalid, true),
+        (post("v", json!({"batchData": [{"name": "a"}, {"name": "long"}]})), invalid, true),
+        (post("v", json!({"name": "a", "at": "2500-01-01 00:00:00"})), invalid, true),
+        (post("w", json!({"name": "a", "at": "2500-01-01 00:00:00"})), invalid, false),
+        ((Method::PUT, "v/1", json!({"name": "long"})), invalid, true),
+        ((Method::PUT, "v", json!({"where": {"id": 1}, "data": {"n": 70}})), invalid, true),
+        (post("v", json!({"name": "a", "m": 60})), invalid, false),
+        (post("v", json!({"name": "a", "code": 7})), ErrorCode::DuplicateKey, false),
+        (post("v", json!({"name": "a", "up_id": 7})), ErrorCode::ForeignKeyViolation, false),
+        (query(json!({"name": {"regexp": "(["}})), ErrorCode::SqlError, true),
+        (query(json!({"body": {"value": "+", "equality": "MATCH_BOOLEAN"}})), ErrorCode::InvalidFilter, true),
+    ] {
+        let full = db.call(method.clone(), rest).json(&body).send().await;
+        let mut expected = full.refused(code);
+        let answer = caller.call(method.clone(), rest).json(&body).send().await;
+        let mut found = answer.refused(code);
+        holds_no_mark(&answer);
+        for error in [&mut expected, &mut found] {
+            error.as_object_mut().unwrap().remove("requestId");
+        }
+        let field = expected["details"]["field"].clone();
+        assert!(field.is_string() || rest == "v/query", "{full}");
+        assert_eq!(found["details"]["field"], field, "{answer}");
+        assert_eq!(found == expected, is_whole, "{body}: {found} {expected}");
+        let operation =
+            json!({"method": method.as_str(), "path": format!("/api/v1/crud/{}/{rest}", db.name), "body": body});
+        let answer = caller.batch(&[operation]).await;
+        assert_eq!(answer.refused(code)["details"]["field"], field, "{answer}");
+        holds_no_mark(&answer);
+    }
+    // A trigger's values are hidden, and so is what they are refused for in a hidden field; and a check of two fields.
+    for (table, body, field) in [
+        ("w", json!({"name": "w"}), Value::Null),
+        ("w", json!({"name": "d"}), json!("day")),
+        ("v", json!({"name": "a", "m": 1}), Value::Null),
+    ] {
+        let answer = caller.post(table, &body).await;
+        assert_eq!(answer.refused(invalid)["details"]["field"], field, "{answer}");
+        holds_no_mark(&answer);
+    }
+}
+
+async fn a_pattern_of_a_role_is_not_explained(host: Host) {
+    let db =
+        TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(9))", "INSERT INTO t VALUES (1, 'a')"])
+            .await;
+    let rule = json!({"read": {"rows": {"name": {"regexp": "(["}}}});
+    let caller = Caller::new(&db, [("t", rule)], json!({}));
+    let error = caller.get("t?limit=1").await.refused(ErrorCode::SqlError);
+    assert_eq!(error["message"], "The database refused this.");
 }
 
 async fn pages_hold_no_value_of_a_hidden_key(host: Host) {

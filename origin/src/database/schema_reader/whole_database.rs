@@ -30,7 +30,7 @@ const INDEXES: &str = "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM informati
 const FOREIGN_KEYS: &str = "SELECT TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = ? AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA \
      ORDER BY BINARY CONSTRAINT_NAME";
-const CHECKS: &str = "SELECT TABLE_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS \
+const CHECKS: &str = "SELECT TABLE_NAME, IF(LEVEL = 'Table', CONSTRAINT_NAME, ''), CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS \
      WHERE CONSTRAINT_SCHEMA = ?";
 const TRIGGERS: &str = "SELECT EVENT_OBJECT_TABLE, COUNT(*), COALESCE(SUM(EVENT_MANIPULATION = 'UPDATE'), 0) > 0 \
      FROM information_schema.TRIGGERS WHERE EVENT_OBJECT_SCHEMA = ? GROUP BY EVENT_OBJECT_TABLE";
@@ -111,9 +111,9 @@ async fn rows(
             rows.references.push((column, target, field));
         }
     }
-    for (table, clause) in connection.ask_within::<(String, String)>(CHECKS, place, budget).await? {
+    for (table, name, clause) in connection.ask_within::<(String, String, String)>(CHECKS, place, budget).await? {
         if let Some(rows) = tables.get_mut(&table) {
-            rows.checks.push(clause);
+            rows.checks.push((name, clause));
         }
     }
     for (table, count, of_updates) in connection.ask_within::<(String, u64, bool)>(TRIGGERS, place, budget).await? {

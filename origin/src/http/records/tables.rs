@@ -4,14 +4,14 @@ use crate::database::errno;
 use crate::database::run::SessionEffect;
 use crate::database::schema_cache::SchemaAge;
 use crate::query::catalog::relations::Relations;
-use crate::query::catalog::{Table, broken_view};
+use crate::query::catalog::{Column, Table, broken_view};
 use crate::query::plan::related::{RelatedTable, RelationUse, relation_uses};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, access::TableAccess};
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use futures_util::future::BoxFuture;
-use shared::error::{Details, ErrorCode, Problem, ShownToRoles};
+use shared::error::{Details, Problem, ShownToRoles};
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
 use shared::operation::filter::{Condition, Related};
 use shared::operation::read::Include;
@@ -61,31 +61,50 @@ impl Tables {
         access(app, caller, path, SchemaAge::Cached).await
     }
 
-    /// Adds the field to the problem of a duplicate key of one field. Not where stored code runs, since the key may be
-    /// another table's.
-    fn with_key_field(&self, problem: Problem) -> Problem {
+    /// Adds the field to the problem of a duplicate key or CHECK of one field. Not where stored code runs, since the
+    /// constraint may be another table's.
+    fn with_field_of_constraint(&self, problem: Problem) -> Problem {
         let root = self.root();
-        let key = problem.details().filter(|_| problem.code() == ErrorCode::DuplicateKey && !root.traits().stored_code);
-        let key = key.and_then(|details| details.constraint.clone());
-        let column = key.and_then(|key| {
-            let mut columns = root.all_columns().map(|at| root.column(at));
-            columns.find(|column| column.unique.iter().any(|name| **name == *key))
-        });
-        match column {
+        let Some(Details { refusal: Some(refusal), constraint: Some(constraint), field: None, .. }) = problem.details()
+        else {
+            return problem;
+        };
+        let of_field = |column: &Column| match refusal.errno {
+            errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME => {
+                column.unique.iter().any(|name| **name == **constraint)
+            }
+            errno::CONSTRAINT_FAILED => column.checks.iter().any(|name| **name == **constraint),
+            _ => false,
+        };
+        let mut columns = root.all_columns().map(|at| root.column(at));
+        match columns.find(|column| of_field(column)).filter(|_| !root.traits().stored_code) {
             Some(column) => problem.with_field(column.name.as_str()),
             None => problem,
         }
     }
 
-    /// Callers with a role may see MariaDB's error about a field that they may write, but no value of a trigger and no
-    /// other table.
+    /// Callers with a role may see MariaDB's error about a field that they may read or write, and about their own
+    /// pattern, but no value of a trigger and no other table.
     pub(in crate::http) fn show_own_fault(&self, problem: Problem, operation: &RecordOperation) -> Problem {
-        let problem = self.with_key_field(problem);
-        let details = problem.details().and_then(|details| Some((details.refusal.as_ref()?.errno, details)));
-        let Some((errno, Details { field: Some(field), constraint, .. })) = details else {
+        let problem = self.with_field_of_constraint(problem);
+        let Some(details) = problem.details() else {
+            return problem;
+        };
+        let Some(errno) = details.refusal.as_ref().map(|refusal| refusal.errno) else {
+            return problem;
+        };
+        if matches!(errno, errno::REGEXP_ERROR | errno::PARSE_ERROR) {
+            // Rendered statements are valid SQL, so one of their patterns is not.
+            return match self.accesses().any(TableAccess::rules_have_parsed_patterns) || self.has_stored_code() {
+                true => problem,
+                false => problem.shown_to_roles(ShownToRoles::Everything),
+            };
+        }
+        let Details { field: Some(field), constraint, .. } = details else {
             return problem;
         };
         let root = self.root();
+        let may_set = plan::may_set(field, operation, &self.root);
         let shown = match errno {
             // These messages name only the column.
             errno::BAD_NULL
@@ -95,17 +114,22 @@ impl Tables {
             | errno::DATA_TOO_LONG => ShownToRoles::Everything,
             // These name the value and the table.
             errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME => ShownToRoles::Field,
-            errno::TRUNCATED_WRONG_VALUE | errno::TRUNCATED_WRONG_VALUE_FOR_FIELD => match root.traits().stored_code {
-                true => ShownToRoles::Field,
-                false => ShownToRoles::Everything,
-            },
-            // The check of a field names its table.
+            errno::TRUNCATED_WRONG_VALUE | errno::TRUNCATED_WRONG_VALUE_FOR_FIELD => {
+                match may_set && !root.traits().stored_code {
+                    true => ShownToRoles::Everything,
+                    false => ShownToRoles::Field,
+                }
+            }
+            // The check of a field names its table, others name themselves.
             errno::CONSTRAINT_FAILED if constraint.as_deref() == Some(&format!("{}.{field}", root.name().as_str())) => {
                 ShownToRoles::Everything
             }
+            errno::CONSTRAINT_FAILED | errno::NO_REFERENCED_ROW if !root.traits().stored_code => ShownToRoles::Field,
             _ => return problem,
         };
-        match plan::may_set(field, operation, &self.root) {
+        let may_read = || FieldName::parse(field).is_ok_and(|name| root.find(&name).is_some());
+        let writes = matches!(operation, RecordOperation::Insert(_) | RecordOperation::Update(_));
+        match may_set || (writes && may_read()) {
             true => problem.shown_to_roles(shown),
             false => problem,
         }
@@ -124,11 +148,19 @@ impl Tables {
     }
 
     pub(in crate::http) fn session_effect(&self) -> SessionEffect {
+        match self.has_stored_code() {
+            true => SessionEffect::Anything,
+            false => SessionEffect::Nothing,
+        }
+    }
+
+    fn has_stored_code(&self) -> bool {
+        self.accesses().any(|access| SessionEffect::of(access.table()) == SessionEffect::Anything)
+    }
+
+    fn accesses(&self) -> impl Iterator<Item = &TableAccess> {
         let related = self.related.iter().flat_map(RelatedTable::accesses);
-        let all = [&self.root].into_iter().chain(&self.joined).chain(related);
-        all.map(|access| SessionEffect::of(access.table()))
-            .find(|effect| *effect == SessionEffect::Anything)
-            .unwrap_or(SessionEffect::Nothing)
+        [&self.root].into_iter().chain(&self.joined).chain(related)
     }
 }
 

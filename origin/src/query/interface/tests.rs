@@ -19,6 +19,7 @@ fn column(name: &str, kind: Kind, type_text: &str) -> Column {
         invisible: false,
         primary: name == "id",
         unique: (name == "id").then(|| "PRIMARY".to_owned()).into_iter().collect(),
+        checks: Vec::new(),
         values: Arc::default(),
         references: None,
         comment: String::new(),

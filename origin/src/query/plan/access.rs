@@ -244,6 +244,13 @@ impl TableAccess {
         rows.map(|rows| &**rows)
     }
 
+    pub fn rules_have_parsed_patterns(&self) -> bool {
+        [Action::Read, Action::Insert, Action::Update, Action::Delete]
+            .into_iter()
+            .filter_map(|action| self.condition(action))
+            .any(Predicate::has_parsed_pattern)
+    }
+
     pub fn fields(&self, action: Action) -> (Vec<&str>, Vec<&str>) {
         let name = |at: usize| self.table.column(at).name.as_str();
         let set = self.write_limits(action).and_then(|write| write.set.as_deref()).unwrap_or_default();

@@ -48,6 +48,7 @@ fn column(name: &str, kind: Kind) -> Column {
         on_update: false,
         primary: name == "id",
         unique: (name == "id").then(|| "PRIMARY".to_owned()).into_iter().collect(),
+        checks: Vec::new(),
         values: Arc::default(),
         references: None,
         comment: String::new(),

@@ -20,6 +20,7 @@ fn column(kind: Kind, type_text: &str, values: &[&str]) -> Column {
         on_update: false,
         primary: false,
         unique: Vec::new(),
+        checks: Vec::new(),
         values: Arc::new(values.iter().collect()),
         references: None,
         comment: String::new(),
