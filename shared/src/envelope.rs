@@ -28,6 +28,8 @@ pub struct Trailer {
     pub next: Option<String>,
     /// Further records follow, but there is no cursor of the next page.
     pub more: bool,
+    /// The operations of a batch whose lists were cut.
+    pub cut: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -165,6 +167,10 @@ fn end_with(out: &mut Vec<u8>, trailer: &Trailer) {
     }
     if trailer.more {
         out.extend_from_slice(b",\"more\":true");
+    }
+    if !trailer.cut.is_empty() {
+        let operations: Vec<_> = trailer.cut.iter().map(usize::to_string).collect();
+        out.extend_from_slice(format!(",\"cut\":[{}]", operations.join(",")).as_bytes());
     }
     out.push(b'}');
 }

@@ -38,6 +38,9 @@ pub(super) const CHUNK_BYTES: usize = 32 * 1024;
 /// Holds most chunks with the row that completes them.
 pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 const ONE_CAPACITY: usize = 1024;
+/// MariaDB ignores the snapshot at other isolation levels.
+const SNAPSHOT: [&str; 2] =
+    ["SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT"];
 
 pub type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, DbError>> + Send>>;
 
@@ -117,7 +120,7 @@ pub(super) fn encode_record(row: &Row, layout: &Layout, format: Format, progress
     Found::One(encoder.finish())
 }
 
-/// Resets a dirty session only after an error, since the caller uses the lease for further statements.
+/// Begins the snapshot in which [`many`] reads the rows of the same lease: whether a row follows them must hold then too.
 pub async fn has_row(
     lease: &mut Lease,
     statement: Statement,
@@ -125,7 +128,15 @@ pub async fn has_row(
     limit: Duration,
     progress: &StatementStats,
 ) -> Result<bool, DbError> {
-    match first(lease, statement, effect, limit, progress).await {
+    let work = async |connection: &mut Connection| {
+        for command in SNAPSHOT {
+            connection.conn.query_drop(command).await?;
+        }
+        Ok(first_two_rows(connection, statement).await?.0)
+    };
+    // The transaction must not outlast the lease.
+    lease.mark_dirty();
+    match lease.run(effect, limit, Some(progress), work).await {
         Ok(row) => Ok(row.is_some()),
         Err(error) => {
             lease.reset_if_dirty().await;

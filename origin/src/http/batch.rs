@@ -36,7 +36,8 @@ pub(super) async fn run(context: &RequestContext, batch: &Batch) -> Result<Respo
     };
     let answer = retry_once(work, outcome, again).await;
     let answer = answer.map_err(|fault| fault.into_problem(batch, &attempt.tables))?;
-    let trailer = Trailer { limited: answer.is_limited, more: answer.has_more, ..Trailer::default() };
+    let (limited, more) = (answer.is_limited, !answer.cut.is_empty());
+    let trailer = Trailer { limited, more, cut: answer.cut, ..Trailer::default() };
     Ok(respond::json(envelope::success_with(&answer.payload, &trailer)))
 }
 
@@ -70,11 +71,12 @@ impl Fault {
         match self.at {
             Some(at) => {
                 let operation = batch.steps()[at].operation();
+                let problem = records::search_errors::name(problem, operation);
                 let problem = match tables.get(at) {
                     Some(tables) => tables.show_own_fault(problem, operation),
                     None => problem,
                 };
-                records::search_errors::name(problem, operation).in_operation(at)
+                problem.in_operation(at)
             }
             None => problem,
         }
@@ -85,8 +87,8 @@ struct Answer {
     payload: Vec<u8>,
     /// A read was cut by the maximum of the server or of the caller's role.
     is_limited: bool,
-    /// A list was cut by that maximum or by its own `limit`.
-    has_more: bool,
+    /// The operations whose list was cut by that maximum or by its own `limit`.
+    cut: Vec<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -142,7 +144,7 @@ impl Attempt<'_> {
     async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Answer, Fault> {
         let mut ids = Ids::of(self.batch);
         let mut budget = AnswerBudget::WHOLE;
-        let mut answer = Answer { payload: vec![b'['], is_limited: false, has_more: false };
+        let mut answer = Answer { payload: vec![b'['], is_limited: false, cut: Vec::new() };
         for at in 0..self.batch.steps().len() {
             let done = self.step(at, transaction, &mut ids, &mut budget).await;
             let (payload, cut) = done.map_err(|failure| Fault { at: Some(at), failure })?;
@@ -150,7 +152,7 @@ impl Attempt<'_> {
                 answer.payload.push(b',');
             }
             answer.payload.extend_from_slice(&payload);
-            answer.has_more |= cut.is_some();
+            answer.cut.extend(cut.map(|_| at));
             answer.is_limited |= cut == Some(Cut::ByMaximum);
         }
         answer.payload.push(b']');

@@ -121,7 +121,7 @@ async fn list(app: &ServiceState, caller: &Caller, links: &Links, list: &MediaLi
     let limited = more && most < asked;
     let shown: Vec<_> = rows.iter().map(|row| Whole::of(row, links)).collect();
     let payload = payload::text(&shown)?;
-    let trailer = Trailer { count, limited, next: None, more };
+    let trailer = Trailer { count, limited, more, ..Trailer::default() };
     let body = envelope::success_with(&payload, &trailer);
     Ok(respond::list(respond::json(body)))
 }

@@ -120,6 +120,7 @@ fn what_an_envelope_tells_beside_its_payload_comes_after_it() {
         (limited(None), r#","limited":true}"#),
         (limited(Some("x")), r#","limited":true,"next":"x"}"#),
         (Trailer { more: true, ..limited(None) }, r#","limited":true,"more":true}"#),
+        (Trailer { more: true, cut: vec![1, 12], ..trailer(None, None) }, r#","more":true,"cut":[1,12]}"#),
     ] {
         let mut encoder = Encoder::begin(Shape::Rows, 0);
         row(&mut encoder, &ColumnLabels::new(["id"]), &["1"]);

@@ -194,26 +194,26 @@ fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
         .map_err(|problem| Problem::new(ErrorCode::InvalidQueryOption, problem.message().to_owned()))
 }
 
-/// 0 to `i64::MAX`. A JSON number may end with `.0`, as languages without integers write it.
-pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
-    let digits = match value {
-        Value::Number(text) => text
-            .split_once('.')
-            .filter(|(_, fraction)| fraction.bytes().all(|digit| digit == b'0'))
-            .map_or(&**text, |(whole, _)| whole),
-        Value::Text(text) => text,
-        other => return Err(wrong(name, "a whole number", other)),
+/// 0 to `i64::MAX`, since some parts of MariaDB count rows in 63 bits. May end with `.0`, as languages without integers
+/// write it.
+pub fn parse_whole(text: &str) -> Option<u64> {
+    let digits = match text.split_once('.') {
+        Some((whole, fraction)) if !fraction.is_empty() && fraction.bytes().all(|digit| digit == b'0') => whole,
+        _ => text,
     };
-    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?;
+    number.filter(|number| i64::try_from(*number).is_ok())
+}
+
+pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
+    let (Value::Number(text) | Value::Text(text)) = value else {
+        return Err(wrong(name, "a whole number", value));
+    };
     let range = match name {
         "page" => "a whole number from 1 to 9223372036854775807",
         _ => "a whole number from 0 to 9223372036854775807",
     };
-    // Some parts of MariaDB count rows in 63 bits.
-    match digits.parse::<u64>() {
-        Ok(number) if plain && i64::try_from(number).is_ok() => Ok(number),
-        _ => Err(wrong(name, range, value)),
-    }
+    parse_whole(text).ok_or_else(|| wrong(name, range, value))
 }
 
 /// Accepts `1` or `0` (as PHP writes), and `True` or `False` (as Python writes), too.

@@ -122,6 +122,9 @@ async fn a_record_that_is_too_large_can_be_passed_over(host: Host) {
         let rest = outcome(&called(host, "read_records", rest).await, None);
         assert_eq!(rest["payload"], json!([{"id": 2, "text": "y"}, {"id": 3, "text": "z"}]));
     }
+    let by_id = json!({"database": db.name, "table": "big", "id": 1});
+    let hint = outcome(&called(host, "read_records", by_id).await, Some("body_too_large"))["error"]["hint"].clone();
+    assert_eq!(hint, "Leave the long fields of this record out by `omitFields` or `selectFields`.");
 }
 
 async fn a_role_binds_an_agent(host: Host) {

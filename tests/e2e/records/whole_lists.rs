@@ -2,6 +2,7 @@
 //! list, and each part but the last says that more follow.
 
 use super::both_notations::spelled;
+use crate::case::eventually;
 use crate::host::{Answer, Call, Host, enc};
 use crate::mcp;
 use crate::roles::{Caller, create_role, role_of};
@@ -9,12 +10,14 @@ use crate::test_db::TestDb;
 use crate::typescript::node;
 use reqwest::Method;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 cases! {
     Both: [
         the_parts_of_every_list_make_up_the_whole,
         the_client_reads_whole_lists,
         a_batch_says_that_a_list_was_cut,
+        a_read_of_lines_holds_no_record_that_is_inserted_meanwhile,
     ],
 }
 
@@ -23,8 +26,8 @@ const SCHEMA: &[&str] = &[
      FULLTEXT KEY (body), FOREIGN KEY (up_id) REFERENCES kept (id))",
     "INSERT INTO kept SELECT seq, ELT(1 + seq % 5, 'a', 'B', NULL, 'c', 'b'), NULLIF(seq % 4, 0), seq / 8, seq / 10 + 0.05, \
      IF(seq % 6, 'a seal on a rock', 'a seal and a seal'), NULLIF(seq DIV 3, 0) FROM seq_1_to_14",
-    "CREATE TABLE pair (a INT, b CHAR(1), n INT, PRIMARY KEY (b, a))",
-    "INSERT INTO pair SELECT seq % 4, CHAR(97 + seq DIV 4), seq % 3 FROM seq_0_to_10",
+    "CREATE TABLE pair (a INT, b CHAR(1), n INT, size ENUM('s', 'l', 'm'), note TEXT, PRIMARY KEY (b, a))",
+    "INSERT INTO pair SELECT seq % 4, CHAR(97 + seq DIV 4), seq % 3, 1 + seq % 3, CONCAT('note ', seq % 2) FROM seq_0_to_10",
     "CREATE TABLE sole (code VARCHAR(9) NOT NULL, part INT NOT NULL, n INT, UNIQUE (code, part))",
     "INSERT INTO sole SELECT CONCAT('k', seq % 3), seq, NULLIF(seq % 2, 0) FROM seq_1_to_11",
     "CREATE TABLE bare (n INT, g CHAR(1))",
@@ -94,6 +97,12 @@ const READS: &[(&str, &str, bool, &str)] = &[
         "kept",
         false,
         r#"{"selectFields": ["n", {"fieldName": "f", "aggregate": "SUM"}], "group": ["n", "g"], "order": "-sum_f"}"#,
+    ),
+    (
+        "groups by fields that are not returned",
+        "pair",
+        true,
+        r#"{"selectFields": ["a", {"fieldName": "*", "aggregate": "COUNT", "alias": "c"}], "group": ["b", "a"], "order": ["note", "-size", "-c"]}"#,
     ),
     ("distinct", "kept", true, r#"{"distinct": true, "selectFields": ["g", "n"]}"#),
     ("distinct, sorted", "bare", true, r#"{"distinct": true, "order": "-n"}"#),
@@ -253,7 +262,10 @@ async fn by_agent(stage: &Stage<'_>, table: &str, options: &Value) -> Vec<Value>
         all.extend(list(&answer["payload"]));
         call = match (answer["next"].as_str(), answer["nextOffset"].as_u64()) {
             (Some(next), None) => with(&options, json!({"after": next})),
-            (None, Some(offset)) => with(&options, json!({"offset": offset})),
+            (None, Some(offset)) => {
+                let spellings = [json!(offset), json!(offset.to_string()), json!(offset as f64)];
+                with(&options, json!({"offset": spellings[all.len() / LIMIT % 3]}))
+            }
             _ => return all,
         };
         assert!(all.len() < 500, "{answer}");
@@ -330,9 +342,42 @@ async fn a_batch_says_that_a_list_was_cut(host: Host) {
         let mut role = role_of(&db, [("kept", json!({"read": true})), ("shown", json!({"read": true}))]);
         role.as_object_mut().unwrap().extend(max_rows.map(|rows| ("maxRows".to_owned(), json!(rows))));
         let caller = Caller::with_role(&db, &create_role(&role), json!({}));
-        let operations = json!({"operations": [{"method": "GET", "path": format!("{}/{path}", db.name)}]});
+        let read = |path: &str| json!({"method": "GET", "path": format!("{}/{path}", db.name)});
+        let operations = json!({"operations": [read("shown?limit=0"), read(path), read("kept/1"), read(path)]});
         let answer = host.call(Method::POST, "/api/v1/batch").key(&caller.key).json(&operations).send().await;
         let envelope = answer.json();
         assert_eq!((envelope["more"].as_bool(), envelope["limited"].as_bool()), (more, limited), "{path}: {answer}");
+        assert_eq!(envelope["cut"], more.map_or(Value::Null, |_| json!([1, 3])), "{path}: {answer}");
+    }
+}
+
+async fn a_read_of_lines_holds_no_record_that_is_inserted_meanwhile(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1), (2), (4)"]).await;
+    let lock = &db.name;
+    db.exec(&format!(
+        "CREATE VIEW gated AS SELECT id FROM t WHERE GET_LOCK(IF(id, '{lock}', ''), 60) AND RELEASE_LOCK(IF(id, '{lock}', ''))"
+    ))
+    .await;
+    for (accept, inserted, expected) in
+        [("text/csv", 3, "id\r\n1\r\n2\r\n4\r\n"), ("application/x-ndjson", 0, "{\"id\":1}\n{\"id\":2}\n{\"id\":4}\n")]
+    {
+        // Holds the lock until the read waits for it, within the statement that asks whether more rows follow.
+        let insert = format!(
+            "BEGIN NOT ATOMIC DO GET_LOCK('{lock}', 60); \
+             WHILE NOT EXISTS (SELECT * FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' AND INFO LIKE '%{lock}%gated%') DO \
+             DO SLEEP(0.02); END WHILE; INSERT INTO t VALUES ({inserted}); DO RELEASE_LOCK('{lock}'); END"
+        );
+        let read = async {
+            let held = format!("SELECT IS_USED_LOCK('{lock}') IS NOT NULL AS held");
+            eventually("the lock is held", Duration::from_secs(20), || async {
+                (db.value(&held).await == json!(1)).then_some(())
+            })
+            .await;
+            db.call(Method::GET, "gated?limit=3&order=id").header("accept", accept).send().await
+        };
+        let (_, answer) = tokio::join!(db.exec(&insert), read);
+        assert_eq!((answer.status.as_u16(), answer.text()), (200, expected.to_owned()), "{answer}");
+        assert_eq!(answer.header("x-selkie-more"), None, "{answer}");
+        db.exec(&format!("DELETE FROM t WHERE id = {inserted}")).await;
     }
 }

@@ -125,6 +125,12 @@ impl Lease {
         }
     }
 
+    pub(in crate::database) fn mark_clean(&mut self) {
+        if let Some(object) = self.object.as_mut() {
+            object.session = SessionState::Used;
+        }
+    }
+
     /// Called before the end of the response is sent, so that the session holds no locks any more once the client has
     /// the whole response. Does nothing while a statement runs.
     pub(in crate::database) async fn reset_if_dirty(&mut self) {

@@ -11,7 +11,7 @@ use crate::query::cursor::ReadCursors;
 use crate::query::plan::include::Included;
 use crate::query::sql::Statement;
 use bytes::Bytes;
-use mysql_async::prelude::FromRow as _;
+use mysql_async::prelude::{FromRow as _, Queryable as _};
 use shared::envelope::Trailer;
 use shared::format::Format;
 use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
@@ -45,7 +45,7 @@ pub struct RowLimit {
     pub is_maximum: bool,
     pub next: Option<NextPage>,
     /// The response's head says that rows follow. In formats without a trailer, rows that the head does not announce
-    /// are an error.
+    /// are an error: tables of engines without transactions get them in spite of the snapshot.
     pub is_announced: bool,
 }
 
@@ -144,6 +144,15 @@ pub fn many(
                 }
             },
         };
+        if !format.has_trailer() && row_limit.is_some() {
+            // The transaction that `has_row` began.
+            let commit = async |connection: &mut Connection| Ok(connection.conn.query_drop("COMMIT").await?);
+            match lease.run(effect, limit, None, commit).await {
+                Ok(()) if effect == SessionEffect::Nothing => lease.mark_clean(),
+                Ok(()) => {}
+                Err(error) => Err(lease.failed_and_reset(error).await)?,
+            }
+        }
         progress.add_time(started);
         progress.add_rows(rows.encoder.rows() - progress.rows());
         lease.end();
@@ -156,7 +165,7 @@ pub fn many(
             _ => None,
         };
         let more = more && next.is_none();
-        yield Bytes::from(encoder.finish_with(&Trailer { count, limited, next, more }));
+        yield Bytes::from(encoder.finish_with(&Trailer { count, limited, next, more, ..Trailer::default() }));
     })
 }
 

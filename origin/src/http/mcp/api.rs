@@ -18,6 +18,7 @@ use serde_json::Value;
 use shared::error::{ErrorCode, Problem};
 use shared::limits::URL_MAX_BYTES;
 use shared::media::{ACCEPTS_PURGE_HEADER, PURGE_HEADER};
+use shared::operation::options::parse_whole;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -43,7 +44,10 @@ pub(super) struct ApiRequest {
 
 impl ApiRequest {
     pub(super) fn offset(&self) -> u64 {
-        let number = |name: &str| self.body.as_ref()?.get(name)?.as_u64();
+        let number = |name: &str| match self.body.as_ref()?.get(name)? {
+            Value::String(text) => parse_whole(text),
+            other => parse_whole(&other.to_string()),
+        };
         let before =
             number("page").zip(number("limit")).map(|(page, limit)| page.saturating_sub(1).saturating_mul(limit));
         number("offset").or(before).unwrap_or(0)

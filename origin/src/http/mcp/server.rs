@@ -114,12 +114,13 @@ impl Agent {
     fn result(&self, tool: ToolName, answer: ApiAnswer, offset: u64) -> CallToolResult {
         let text = match answer.extent {
             Truncation::Whole => String::from_utf8(answer.body).ok().map(|text| cut::continued(text, offset)),
-            Truncation::Beginning => cut::cut(&answer.body, |records| tool.rest_hint(records)),
+            Truncation::Beginning => cut::cut(&answer.body, |records| tool.rest_hint(Some(records))),
         };
         let Some(text) = text else {
             let message = "The answer is larger than a tool may return, and is no list that could be truncated.";
-            return self
-                .failed(&Problem::new(shared::error::ErrorCode::BodyTooLarge, message).with_hint(tool.rest_hint(1)));
+            return self.failed(
+                &Problem::new(shared::error::ErrorCode::BodyTooLarge, message).with_hint(tool.rest_hint(None)),
+            );
         };
         let content = vec![ContentBlock::text(text)];
         match answer.status.is_success() {

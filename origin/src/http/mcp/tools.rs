@@ -53,11 +53,15 @@ impl ToolName {
         properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
 
-    pub(super) const fn rest_hint(self, items: usize) -> &'static str {
+    /// `items` is `None` if the answer is no list.
+    pub(super) const fn rest_hint(self, items: Option<usize>) -> &'static str {
         match self {
             Self::ListTables => "Name a `database`, or describe a table that you know by name.",
             Self::DescribeTable => "Read the table's columns from information_schema.COLUMNS, if you may run SQL.",
-            Self::ReadRecords if items == 0 => {
+            Self::ReadRecords if items.is_none() => {
+                "Leave the long fields of this record out by `omitFields` or `selectFields`."
+            }
+            Self::ReadRecords if matches!(items, Some(0)) => {
                 "Leave the long fields of this record out by `omitFields` or `selectFields`. To pass it over, read it with \
                  `limit` 1 and only short fields, and go on with the `next` or `nextOffset` of that answer and all fields."
             }

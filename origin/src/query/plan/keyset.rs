@@ -42,6 +42,12 @@ impl Keyset {
             Ok(terms) => {
                 select.order = terms.iter().map(|term| (term.order.clone(), term.direction)).collect();
                 if after || select.reads_one_more() {
+                    if terms.iter().any(Term::is_computed) {
+                        // HAVING can name only the columns of GROUP BY and of the select list.
+                        for column in terms.iter().filter_map(Term::part_of) {
+                            cell(&mut select.output, &Expression::Column(column), scope);
+                        }
+                    }
                     let cells = terms.iter().map(|term| cell(&mut select.output, &term.expression, scope)).collect();
                     select.keyset = Some(Self { terms, cells });
                 }
@@ -94,8 +100,7 @@ impl Select {
             self.keyset.as_ref().and_then(|keyset| keyset.after(values)).ok_or_else(|| {
                 Problem::new(ErrorCode::InvalidQueryOption, "The option after does not fit the order.")
             })?;
-        let computes = |term: &Term| matches!(term.expression, Expression::Aggregate(..) | Expression::CountAll);
-        let place = match self.keyset.iter().any(|keyset| keyset.terms.iter().any(computes)) {
+        let place = match self.keyset.iter().any(|keyset| keyset.terms.iter().any(Term::is_computed)) {
             true => &mut self.having,
             // Whole groups meet a condition on their fields, so it can choose the records.
             false => &mut self.filter,
@@ -282,6 +287,18 @@ impl Term {
 
     pub fn direction(&self) -> Direction {
         self.direction
+    }
+
+    fn is_computed(&self) -> bool {
+        matches!(self.expression, Expression::Aggregate(..) | Expression::CountAll)
+    }
+
+    /// The column whose value's number or beginning this is.
+    fn part_of(&self) -> Option<ColumnRef> {
+        match self.expression {
+            Expression::Ordinal(column_ref) | Expression::Beginning(column_ref, _) => Some(column_ref),
+            _ => None,
+        }
     }
 
     fn operand(&self, value: Param) -> Option<Operand> {

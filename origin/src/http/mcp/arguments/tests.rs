@@ -158,3 +158,20 @@ fn a_wrong_argument_is_named() {
     let near = asked(RunSql, json!({"query": "x", "param": []})).unwrap_err();
     assert_eq!(near.hint(), Some("Did you mean \"params\"?"));
 }
+
+#[test]
+fn the_offset_of_a_read_is_read_as_the_api_reads_it() {
+    for (options, offset) in [
+        (json!({}), 0),
+        (json!({"offset": 7}), 7),
+        (json!({"offset": "7"}), 7),
+        (json!({"offset": 7.0}), 7),
+        (json!({"page": 3, "limit": 10}), 20),
+        (json!({"page": "3", "limit": 10.0}), 20),
+        (json!({"page": 3.0}), 200),
+    ] {
+        let mut arguments = json!({"database": "d", "table": "t"});
+        arguments.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+        assert_eq!(asked(ToolName::ReadRecords, arguments).unwrap().offset(), offset, "{options}");
+    }
+}

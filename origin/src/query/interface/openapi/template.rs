@@ -138,6 +138,10 @@ impl Template {
                 "more" => {
                     json!({"type": "boolean", "description": "Further records follow, without a cursor: offset goes on"})
                 }
+                "cut" => {
+                    let at = json!({"type": "integer", "minimum": 0});
+                    json!({"type": "array", "items": at, "description": "The operations whose lists go on"})
+                }
                 _ => json!({"type": "boolean", "description": "The key's role or the service withholds records"}),
             };
         }
