@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use quick_cache::sync::Cache;
 use shared::error::Problem;
+use shared::ident::ProjectName;
 use shared::limits::RATED_KEYS_MAX_COUNT;
 use shared::rate::{Allowance, RateLimit};
 use uuid::Uuid;
@@ -16,11 +17,14 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// A user has several limits if its tokens have roles with different limits.
 const LIMITS_PER_CALLER: usize = 8;
 
+/// A key or a user of a project: projects that trust one issuer have users of the same id.
+pub type RatedCaller = (ProjectName, Uuid);
+
 /// A caller whose counts were evicted begins anew.
 #[derive(Debug)]
 pub struct Rates {
     limit: Option<RateLimit>,
-    callers: Cache<Uuid, Arc<Mutex<Buckets>>>,
+    callers: Cache<RatedCaller, Arc<Mutex<Buckets>>>,
 }
 
 /// Each request counts in all buckets, so that a caller whose role or limit changes keeps what it has used.
@@ -39,14 +43,14 @@ impl Rates {
     }
 
     /// The stricter of the configured limit and of `of_role` applies.
-    pub fn count(&self, caller: Uuid, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
+    pub fn count(&self, caller: &RatedCaller, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
         let limits = self.limit.into_iter().chain(of_role);
         let Some(limit) =
             limits.min_by_key(|limit| u128::from(limit.requests()) * DAY.as_nanos() / limit.period().as_nanos())
         else {
             return Ok(None);
         };
-        let buckets = self.callers.get_or_insert_with(&caller, || Ok::<_, std::convert::Infallible>(Arc::default()));
+        let buckets = self.callers.get_or_insert_with(caller, || Ok::<_, std::convert::Infallible>(Arc::default()));
         let buckets = buckets.unwrap_or_else(|never| match never {});
         // The buckets are valid after every step, so a poisoned lock can be used.
         let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,8 +114,8 @@ mod tests {
     use super::*;
     use shared::error::ErrorCode;
 
-    fn key() -> Uuid {
-        Uuid::now_v7()
+    fn key() -> RatedCaller {
+        (ProjectName::parse("shop").unwrap(), Uuid::now_v7())
     }
 
     #[test]
@@ -119,18 +123,27 @@ mod tests {
         let rates = Rates::new(RateLimit::parse("3/1h"));
         let (one, other) = (key(), key());
         for left in ["r=2;", "r=1;", "r=0;"] {
-            let allowance = rates.count(one, None).unwrap().unwrap();
+            let allowance = rates.count(&one, None).unwrap().unwrap();
             assert!(allowance.headers()[1].1.contains(left), "{allowance:?}");
         }
-        assert_eq!(rates.count(one, None).unwrap_err().code(), ErrorCode::RateLimited);
-        assert!(rates.count(other, None).is_ok());
+        assert_eq!(rates.count(&one, None).unwrap_err().code(), ErrorCode::RateLimited);
+        assert!(rates.count(&other, None).is_ok());
+    }
+
+    #[test]
+    fn a_user_of_two_projects_has_a_bucket_in_each() {
+        let rates = Rates::new(RateLimit::parse("1/1h"));
+        let shop = key();
+        let blog = (ProjectName::parse("blog").unwrap(), shop.1);
+        let passed = [&shop, &shop, &blog, &blog].map(|user| rates.count(user, None).is_ok());
+        assert_eq!(passed, [true, false, true, false]);
     }
 
     #[test]
     fn who_is_refused_learns_when_the_next_request_will_pass() {
         let rates = Rates::new(RateLimit::parse("2/1h"));
         let key = key();
-        let refused = std::iter::repeat_with(|| rates.count(key, None)).find_map(Result::err).unwrap();
+        let refused = std::iter::repeat_with(|| rates.count(&key, None)).find_map(Result::err).unwrap();
         let wait =
             refused.headers().find_map(|(name, value)| (name == "retry-after").then(|| value.parse::<u64>().unwrap()));
         assert!(wait.is_some_and(|seconds| (1_700..=1_800).contains(&seconds)), "{wait:?}");
@@ -142,7 +155,7 @@ mod tests {
         let key = key();
         let passed: usize = std::thread::scope(|scope| {
             let threads: Vec<_> =
-                (0..8).map(|_| scope.spawn(|| (0..50).filter(|_| rates.count(key, None).is_ok()).count())).collect();
+                (0..8).map(|_| scope.spawn(|| (0..50).filter(|_| rates.count(&key, None).is_ok()).count())).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert_eq!(passed, 100);
@@ -153,10 +166,10 @@ mod tests {
         let rates = Rates::new(RateLimit::parse("100/1s"));
         let key = key();
         let role = |limit| RateLimit::parse(limit);
-        assert!(rates.count(key, role("1/1h")).is_ok());
-        assert_eq!(rates.count(key, role("1/1h")).unwrap_err().code(), ErrorCode::RateLimited);
-        assert!(rates.count(key, role("2/1h")).is_ok());
-        assert!((0..50).all(|_| rates.count(key, role("1000/1s")).is_ok()));
+        assert!(rates.count(&key, role("1/1h")).is_ok());
+        assert_eq!(rates.count(&key, role("1/1h")).unwrap_err().code(), ErrorCode::RateLimited);
+        assert!(rates.count(&key, role("2/1h")).is_ok());
+        assert!((0..50).all(|_| rates.count(&key, role("1000/1s")).is_ok()));
     }
 
     #[test]
@@ -164,7 +177,7 @@ mod tests {
         let limits = ["2/1m", "3/1m", "1/1h"].map(RateLimit::parse);
         for limits in [&limits[..2], &limits[1..], &[limits[2], limits[0]]] {
             let (rates, key) = (Rates::new(None), key());
-            let passed = (0..20).filter(|n| rates.count(key, limits[n % limits.len()]).is_ok()).count();
+            let passed = (0..20).filter(|n| rates.count(&key, limits[n % limits.len()]).is_ok()).count();
             let most = limits.iter().flatten().map(|limit| limit.requests() as usize).max();
             assert_eq!(Some(passed), most, "{limits:?}");
         }
@@ -173,7 +186,7 @@ mod tests {
     #[test]
     fn more_limits_than_are_counted_give_no_full_bucket() {
         let (rates, key) = (Rates::new(None), key());
-        let passed = |n: usize| rates.count(key, RateLimit::parse(&format!("{}/1h", 2 + n % 20))).is_ok();
+        let passed = |n: usize| rates.count(&key, RateLimit::parse(&format!("{}/1h", 2 + n % 20))).is_ok();
         assert!((0..1_000).filter(|n| passed(*n)).count() <= 21);
     }
 
@@ -192,14 +205,14 @@ mod tests {
     fn without_a_limit_nothing_is_counted() {
         let rates = Rates::new(None);
         let key = key();
-        assert!((0..10_000).all(|_| rates.count(key, None) == Ok(None)));
+        assert!((0..10_000).all(|_| rates.count(&key, None) == Ok(None)));
     }
 
     #[test]
     fn more_keys_than_are_counted_take_no_more_room() {
         let rates = Rates::new(RateLimit::parse("1/1h"));
         for _ in 0..RATED_KEYS_MAX_COUNT * 2 {
-            rates.count(key(), None).unwrap();
+            rates.count(&key(), None).unwrap();
         }
         assert!(rates.callers.len() <= RATED_KEYS_MAX_COUNT);
     }

@@ -204,8 +204,8 @@ pub const RATE_REQUESTS_MAX_COUNT: u32 = 10_000_000;
 /// Maximum period of a rate limit, in seconds. It is also the longest time that a refused caller has to wait.
 pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
 
-/// Maximum callers (API keys and users) whose requests the origin counts for rate limits at the same time, at about 150
-/// bytes each: 10 MB. If there are more callers, the counters of the least busy ones are reset.
+/// Maximum callers (API keys and users) whose requests the origin counts for rate limits at the same time, at about 200
+/// bytes each: 13 MB. If there are more callers, the counters of the least busy ones are reset.
 pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
 
 /// Maximum requests that wait for an origin at an isolate of the edge, and whose callers the edge has verified. Each

@@ -11,7 +11,7 @@ pub(super) fn admit_caller(metrics: &RequestMetrics, caller: &Caller) -> Result<
         return Ok(());
     }
     let app = metrics.app();
-    let counted = app.rates.count(caller.key_id(), caller.rate_limit());
+    let counted = app.rates.count(&(caller.project().clone(), caller.key_id()), caller.rate_limit());
     if counted.is_err() {
         app.metrics.rate_limited();
     }
