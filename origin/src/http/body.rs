@@ -231,13 +231,15 @@ impl Pace {
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
+/// Reads the rest of a refused request's body while the answer is sent: a caller that sends its body slowly, such as an
+/// edge, has the answer at once.
+pub(super) fn drain(mut body: Body, headers: &HeaderMap) {
     // A client that sent `Expect: 100-continue` sends no body after a refusal.
     if body.is_end_stream() || headers.contains_key("expect") {
         return;
     }
     let mut left = DRAIN_MAX_BYTES;
-    let taken = tokio::time::timeout(DRAIN_TIMEOUT, async {
+    tokio::spawn(tokio::time::timeout(DRAIN_TIMEOUT, async move {
         while let Some(Ok(frame)) = body.frame().await {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
             match left.checked_sub(bytes) {
@@ -245,8 +247,7 @@ pub(super) async fn drain(mut body: Body, headers: &HeaderMap) {
                 None => break,
             }
         }
-    });
-    let _ = taken.await;
+    }));
 }
 
 #[cfg(test)]

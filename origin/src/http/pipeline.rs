@@ -74,7 +74,7 @@ pub(super) async fn answer(
     let outcome = run(app, &parts, &mut content, metrics).await;
     let outcome = outcome.map_err(|problem| metrics.hide_from_role(problem));
     if outcome.is_err() {
-        body::drain(content, &parts.headers).await;
+        body::drain(content, &parts.headers);
     }
     outcome
 }
