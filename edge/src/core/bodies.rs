@@ -1,12 +1,15 @@
-//! Bounds the memory of the bodies that the edge reads as a whole. A client address may use all memory of incomplete
-//! bodies. If that does not suffice, the oldest body of the address with the most is given up, so that bodies that never
-//! arrive lock nobody out. Complete bodies are kept until their requests are answered; a long one that would not fit
+//! Bounds the memory of the bodies that the edge reads as a whole, and the bodies of which it awaits the first bytes. A
+//! client address may use all memory of incomplete bodies. If that does not suffice, the oldest body of the address with
+//! the most, in the class of callers with the most, is given up, so that bodies that never arrive lock nobody out, and no
+//! class can starve another. Complete bodies are kept until their requests are answered; a long one that would not fit
 //! beside them is piped instead.
 
-use super::groups::Groups;
+use super::caller::Caller;
+use super::groups::{Groups, Member};
 use shared::error::{ErrorCode, Problem};
 use shared::limits::{EDGE_BODIES_MAX_BYTES, EDGE_BODY_MAX_SECONDS, EDGE_BODY_OVERHEAD_BYTES};
 use std::cell::RefCell;
+use std::cmp::Reverse;
 
 #[derive(Debug, Default)]
 pub struct Bodies {
@@ -17,7 +20,7 @@ pub struct Bodies {
 struct Reading {
     /// In the order of their numbers, which is that of their arrival.
     entries: Vec<Entry>,
-    /// The bytes of the incomplete bodies of each client address.
+    /// The bytes of the incomplete bodies of each client address, in groups by class.
     addresses: Groups<u64>,
     /// The bytes of the incomplete bodies.
     arriving: u64,
@@ -29,8 +32,8 @@ struct Reading {
 #[derive(Debug)]
 struct Entry {
     number: u64,
-    /// The group of an incomplete body.
-    address: Option<usize>,
+    /// The member for which an incomplete body counts.
+    address: Option<Member>,
     bytes: u64,
 }
 
@@ -44,34 +47,37 @@ pub struct ReadBody<'a> {
 }
 
 impl Bodies {
-    /// Counts a body of `length` bytes that is being read from `now` on, in ms since 1970. `address` is the group of the
-    /// client's address. Returns `None` if the body is long, and must be piped since complete bodies use the memory.
-    pub fn begin(&self, address: &str, length: u64, now: u64) -> Option<ReadBody<'_>> {
+    /// Returns whether a body of `length` bytes may be read as a whole. It must be piped if it is long, and complete
+    /// bodies use the memory.
+    pub fn have_room(&self, length: u64) -> bool {
+        let complete = self.reading.borrow().complete;
+        length <= EDGE_BODY_OVERHEAD_BYTES || complete + length + EDGE_BODY_OVERHEAD_BYTES <= EDGE_BODIES_MAX_BYTES
+    }
+
+    /// Counts a body of which `length` bytes are being read from `now` on, in ms since 1970. `address` is the group of the
+    /// client's address.
+    pub fn begin(&self, caller: &Caller, address: &str, length: u64, now: u64) -> ReadBody<'_> {
         let mut reading = self.reading.borrow_mut();
         let bytes = length + EDGE_BODY_OVERHEAD_BYTES;
-        if length > EDGE_BODY_OVERHEAD_BYTES && reading.complete + bytes > EDGE_BODIES_MAX_BYTES {
-            return None;
-        }
-        let address = reading.addresses.index(address);
+        let address = reading.addresses.member(caller.class().name(), address);
         reading.last += 1;
         let number = reading.last;
         reading.entries.push(Entry { number, address: Some(address), bytes });
-        *reading.addresses.of(address) += bytes;
+        reading.addresses.change(address, |used| *used += bytes);
         reading.arriving += bytes;
         while reading.arriving > EDGE_BODIES_MAX_BYTES {
             reading.give_up();
         }
-        Some(ReadBody { bodies: self, number, began: now })
+        ReadBody { bodies: self, number, began: now }
     }
 }
 
 impl Reading {
-    /// Removes the oldest incomplete body of the address with the most bytes.
+    /// Removes the oldest incomplete body of the address with the most bytes, in the class with the most.
     fn give_up(&mut self) {
-        let most = self.addresses.used().max().copied();
-        let addresses = &mut self.addresses;
-        let is_of_most = |entry: &Entry| entry.address.map(|address| *addresses.of(address)) == most;
-        if let Some(oldest) = self.entries.iter().position(is_of_most) {
+        let incomplete = self.entries.iter().enumerate().filter_map(|(index, entry)| Some((index, entry.address?)));
+        let most = incomplete.max_by_key(|(index, address)| (self.addresses.used(*address), Reverse(*index)));
+        if let Some((oldest, _)) = most {
             self.remove(oldest);
         }
     }
@@ -84,9 +90,10 @@ impl Reading {
     fn complete(&mut self, index: usize) {
         let entry = &mut self.entries[index];
         if let Some(address) = entry.address.take() {
-            *self.addresses.of(address) -= entry.bytes;
-            self.arriving -= entry.bytes;
-            self.complete += entry.bytes;
+            let bytes = entry.bytes;
+            self.addresses.change(address, |used| *used -= bytes);
+            self.arriving -= bytes;
+            self.complete += bytes;
         }
     }
 
@@ -132,10 +139,15 @@ impl Drop for ReadBody<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::caller::Class;
     use super::*;
 
     const NOW: u64 = 1_800_000_000_000;
     const SMALL_MAX_COUNT: u64 = EDGE_BODIES_MAX_BYTES / EDGE_BODY_OVERHEAD_BYTES;
+
+    fn begin<'a>(bodies: &'a Bodies, class: Class, address: &str, length: u64) -> ReadBody<'a> {
+        bodies.begin(&Caller::in_class(class, "shop", "key"), address, length, NOW)
+    }
 
     fn code(body: &ReadBody<'_>, now: u64) -> Option<ErrorCode> {
         body.check(now).err().map(|problem| problem.code())
@@ -144,7 +156,7 @@ mod tests {
     #[test]
     fn the_oldest_body_of_the_address_with_the_most_is_given_up() {
         let bodies = Bodies::default();
-        let begin = |address, length| bodies.begin(address, length, NOW).unwrap();
+        let begin = |address, length| begin(&bodies, Class::Verified, address, length);
         let honest = begin("192.0.2.1", 0);
         let slow: Vec<_> = (0..SMALL_MAX_COUNT).map(|_| begin("192.0.2.9", 0)).collect();
         assert_eq!(code(&slow[0], NOW), Some(ErrorCode::Overloaded));
@@ -160,11 +172,25 @@ mod tests {
     }
 
     #[test]
+    fn a_class_of_callers_with_many_addresses_takes_half_of_the_memory_from_another_at_most() {
+        const LONG: u64 = 1024 * 1024;
+        for [flooding, honest] in [[Class::Unverified, Class::Verified], [Class::Verified, Class::Unverified]] {
+            let bodies = Bodies::default();
+            let honest: Vec<_> = (0..30).map(|_| begin(&bodies, honest, "192.0.2.1", LONG)).collect();
+            let flood: Vec<_> =
+                (0..1_000).map(|address| begin(&bodies, flooding, &format!("2001:db8:0:{address}"), LONG)).collect();
+            assert!(honest.iter().all(|body| code(body, NOW).is_none()), "{flooding:?}");
+            assert!(flood.iter().any(|body| code(body, NOW).is_none()), "{flooding:?}");
+        }
+    }
+
+    #[test]
     fn bodies_of_one_address_that_arrive_at_once_leave_those_that_never_arrive_behind() {
         let bodies = Bodies::default();
-        let slow: Vec<_> = (0..SMALL_MAX_COUNT).map(|_| bodies.begin("", 0, NOW).unwrap()).collect();
+        let begin = |length| begin(&bodies, Class::Unverified, "", length);
+        let slow: Vec<_> = (0..SMALL_MAX_COUNT).map(|_| begin(0)).collect();
         for _ in 0..2 * SMALL_MAX_COUNT {
-            assert_eq!(code(&bodies.begin("", 100, NOW).unwrap(), NOW), None);
+            assert_eq!(code(&begin(100), NOW), None);
         }
         assert_eq!(slow.iter().filter(|body| code(body, NOW).is_some()).count(), 2);
     }
@@ -173,23 +199,26 @@ mod tests {
     fn beside_complete_bodies_long_ones_are_piped_and_short_ones_are_read() {
         const LONG: u64 = 1024 * 1024;
         let bodies = Bodies::default();
-        let slow = bodies.begin("192.0.2.9", LONG, NOW).unwrap();
+        let begin = |address, length| begin(&bodies, Class::Verified, address, length);
+        let slow = begin("192.0.2.9", LONG);
         let mut complete = Vec::new();
-        while let Some(body) = bodies.begin("192.0.2.1", LONG, NOW) {
+        while bodies.have_room(LONG) {
+            let body = begin("192.0.2.1", LONG);
             body.complete();
             complete.push(body);
         }
         assert_eq!(complete.len() as u64, EDGE_BODIES_MAX_BYTES / (LONG + EDGE_BODY_OVERHEAD_BYTES));
-        let short: Vec<_> = (0..1_000).map(|_| bodies.begin("192.0.2.2", 1_000, NOW).unwrap()).collect();
+        assert!(bodies.have_room(1_000));
+        let short: Vec<_> = (0..1_000).map(|_| begin("192.0.2.2", 1_000)).collect();
         assert!(complete.iter().chain(&short).chain([&slow]).all(|body| code(body, NOW).is_none()));
         complete.pop();
-        assert!(bodies.begin("192.0.2.1", LONG, NOW).is_some());
+        assert!(bodies.have_room(LONG));
     }
 
     #[test]
     fn a_body_has_a_total_time() {
         let bodies = Bodies::default();
-        let body = bodies.begin("", 9, NOW).unwrap();
+        let body = begin(&bodies, Class::Verified, "", 9);
         assert_eq!(code(&body, NOW + EDGE_BODY_MAX_SECONDS * 1_000 - 1), None);
         assert_eq!(code(&body, NOW + EDGE_BODY_MAX_SECONDS * 1_000), Some(ErrorCode::InvalidBody));
     }

@@ -22,6 +22,15 @@ pub(super) enum Class {
 impl Class {
     pub(super) const ALL: [Self; 4] = [Self::Verified, Self::Unverified, Self::Public, Self::Health];
 
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Unverified => "unverified",
+            Self::Public => "public",
+            Self::Health => "health",
+        }
+    }
+
     pub(super) fn group_name(self) -> &'static str {
         match self {
             Self::Verified => "this project",
@@ -30,11 +39,13 @@ impl Class {
     }
 }
 
-/// The class and the group for which a request is counted: a project, an issuer's users or a client address.
+/// The class, the group and the member of it for which a request is counted. A group is a project, an issuer's users or a
+/// client address; a member is a key, a user or a token. Callers without a token are no members of their own.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     class: Class,
     group: Box<str>,
+    member: Box<str>,
 }
 
 impl Caller {
@@ -48,12 +59,12 @@ impl Caller {
             (None, None) if request.path == READINESS_PATH => (Class::Health, address()),
             (None, None) => (Class::Public, address()),
         };
-        Self { class, group }
+        Self { class, group, member: log.rate_limited_as().unwrap_or_default().into() }
     }
 
     #[cfg(test)]
-    pub(super) fn in_class(class: Class, group: &str) -> Self {
-        Self { class, group: group.into() }
+    pub(super) fn in_class(class: Class, group: &str, member: &str) -> Self {
+        Self { class, group: group.into(), member: member.into() }
     }
 
     pub(super) fn class(&self) -> Class {
@@ -62,6 +73,10 @@ impl Caller {
 
     pub(super) fn group(&self) -> &str {
         &self.group
+    }
+
+    pub(super) fn member(&self) -> &str {
+        &self.member
     }
 }
 

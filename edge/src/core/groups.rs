@@ -1,39 +1,88 @@
-//! What the groups of callers use of a limited resource. A group is a project, an issuer's users, or a client address.
+//! What groups of callers, and the members of each group, use of a limited resource.
 
-/// The groups that use something, by the index that their entries hold.
+/// The groups and members that use something, by the index that their entries hold.
 #[derive(Debug)]
 pub(super) struct Groups<T> {
-    all: Vec<(Box<str>, T)>,
+    groups: Vec<(Box<str>, T)>,
+    /// With the indexes of their groups.
+    members: Vec<((usize, Box<str>), T)>,
+}
+
+/// The index of a member. It is valid as long as the member uses something: the index of a member that uses nothing is
+/// given to the next new member.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    group: usize,
+    member: usize,
+}
+
+/// What a group uses, and what one of its members uses of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Used<T> {
+    pub(super) by_group: T,
+    pub(super) by_member: T,
+}
+
+impl<T> Used<T> {
+    pub(super) fn map<U>(self, of: impl Fn(T) -> U) -> Used<U> {
+        Used { by_group: of(self.by_group), by_member: of(self.by_member) }
+    }
 }
 
 impl<T> Default for Groups<T> {
     fn default() -> Self {
-        Self { all: Vec::new() }
+        Self { groups: Vec::new(), members: Vec::new() }
     }
 }
 
-impl<T: Default + PartialEq> Groups<T> {
-    /// Returns the index of the group with this name. It is valid as long as the group uses something: the index of a
-    /// group that uses nothing is given to the next new group.
-    pub(super) fn index(&mut self, name: &str) -> usize {
-        let unused = T::default();
-        let known = self.all.iter().position(|(known, used)| *used != unused && **known == *name);
-        let reused = || self.all.iter().position(|(_, used)| *used == unused);
-        let index = known.or_else(reused).unwrap_or(self.all.len());
-        match self.all.get_mut(index) {
-            Some(_) if known.is_some() => {}
-            Some(reused) => *reused = (name.into(), unused),
-            None => self.all.push((name.into(), unused)),
+impl<T: Copy + Default + PartialEq> Groups<T> {
+    pub(super) fn member(&mut self, group: &str, name: &str) -> Member {
+        let group = index(&mut self.groups, |known| **known == *group, || group.into());
+        let is_known = |known: &(usize, Box<str>)| known.0 == group && *known.1 == *name;
+        let member = index(&mut self.members, is_known, || (group, name.into()));
+        Member { group, member }
+    }
+
+    pub(super) fn used(&self, of: Member) -> Used<T> {
+        Used { by_group: self.groups[of.group].1, by_member: self.members[of.member].1 }
+    }
+
+    /// Changes what a member uses, and what its group uses.
+    pub(super) fn change(&mut self, of: Member, change: impl Fn(&mut T)) {
+        change(&mut self.groups[of.group].1);
+        change(&mut self.members[of.member].1);
+    }
+
+    /// Returns the number of groups that use something, and of members of this member's group that do.
+    pub(super) fn count(&self, of: Member) -> Used<usize> {
+        let of_group = self.members.iter().filter(|((group, _), _)| *group == of.group);
+        let groups = self.groups.iter().map(|(_, used)| used);
+        Used { by_group: in_use(groups), by_member: in_use(of_group.map(|(_, used)| used)) }
+    }
+}
+
+fn in_use<'a, T: Default + PartialEq + 'a>(all: impl Iterator<Item = &'a T>) -> usize {
+    all.filter(|used| **used != T::default()).count()
+}
+
+fn index<N, T: Default + PartialEq>(
+    all: &mut Vec<(N, T)>,
+    is_known: impl Fn(&N) -> bool,
+    name: impl FnOnce() -> N,
+) -> usize {
+    let unused = T::default();
+    if let Some(known) = all.iter().position(|(known, used)| *used != unused && is_known(known)) {
+        return known;
+    }
+    let new = (name(), T::default());
+    match all.iter().position(|(_, used)| *used == unused) {
+        Some(reused) => {
+            all[reused] = new;
+            reused
         }
-        index
-    }
-
-    pub(super) fn of(&mut self, index: usize) -> &mut T {
-        &mut self.all[index].1
-    }
-
-    /// Returns what each group uses, at the group's index.
-    pub(super) fn used(&self) -> impl Iterator<Item = &T> {
-        self.all.iter().map(|(_, used)| used)
+        None => {
+            all.push(new);
+            all.len() - 1
+        }
     }
 }

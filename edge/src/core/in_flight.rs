@@ -1,11 +1,13 @@
 //! Decides which requests may be sent to an origin, and which wait. A class of callers has slots of its own, so that no
-//! class can starve another; the groups of a class share its slots fairly.
+//! class can starve another; the groups of a class share its slots fairly, and the members of a group share the slots of
+//! their group.
 //!
-//! A group may use all slots while no other group needs them. Otherwise, the next free slot goes to the waiting group
-//! that has the fewest. Some slots are reserved for groups that use few, since requests may hold theirs for long.
+//! A member may use all slots while nobody else needs them. Otherwise, the next free slot goes to the waiting group that
+//! has the fewest, and within the group to the waiting member that has the fewest. Some slots are reserved for groups and
+//! members that use few, since requests may hold theirs for long.
 
 use super::caller::{Caller, Class};
-use super::groups::Groups;
+use super::groups::{Groups, Member, Used};
 use shared::error::{ErrorCode, Problem};
 use shared::limits::{
     EDGE_HEALTH_REQUESTS_MAX_COUNT, EDGE_PUBLIC_REQUESTS_MAX_COUNT, EDGE_QUEUE_WAIT_MAX_MS, EDGE_REQUESTS_MAX_COUNT,
@@ -21,10 +23,11 @@ const HELD_MAX_MS: u64 = 120_000;
 /// as abandoned by the runtime.
 const SILENT_MAX_MS: u64 = 2 * EDGE_QUEUE_WAIT_MAX_MS;
 
-/// Of the slots of a class, as many more are reserved: one for each five that any group may use.
+/// Of the slots of a class, as many more are reserved: one for each five that any member may use.
 const RESERVED_SHARE: usize = 5;
 
-/// A group that has fewer slots than this fraction of its class may use reserved ones.
+/// A group that has fewer slots than this fraction of its class may use reserved ones. A member of any group that has
+/// fewer may use the first half of them.
 const FEW_SHARE: usize = 50;
 
 /// The requests of this isolate that wait for an origin, or until they may be sent to one.
@@ -36,13 +39,15 @@ pub struct InFlight {
 /// The requests of one class.
 #[derive(Debug)]
 struct Pool {
-    /// The maximum of requests in flight that any group may have, and of waiting requests.
+    /// The maximum of requests in flight that any member may have, and of waiting requests.
     whole: usize,
     groups: Groups<Usage>,
     /// In the order of their numbers, which is that of their arrival.
     entries: Vec<Entry>,
     last: u64,
     total: Usage,
+    /// The number of requests with reserved slots.
+    reserved: usize,
     /// In ms since 1970: when abandoned requests were last looked for.
     swept: u64,
 }
@@ -56,8 +61,9 @@ struct Usage {
 #[derive(Debug)]
 struct Entry {
     number: u64,
-    group: usize,
+    member: Member,
     state: State,
+    has_reserved: bool,
     /// In ms since 1970: when the request arrived.
     began: u64,
     /// In ms since 1970: when the request asked last.
@@ -92,7 +98,7 @@ impl InFlight {
     /// Lets a request wait for a slot from `now` on, in ms since 1970. [`Slot::is_granted`] says whether it has one.
     pub fn begin(&self, caller: &Caller, now: u64) -> Slot<'_> {
         let class = caller.class();
-        let number = self.pools.borrow_mut()[class as usize].begin(caller.group(), now);
+        let number = self.pools.borrow_mut()[class as usize].begin(caller, now);
         Slot { in_flight: self, class, number }
     }
 }
@@ -101,8 +107,8 @@ impl Slot<'_> {
     /// Returns whether the request may be sent. If not, ask again within a tenth of a second.
     ///
     /// # Errors
-    /// `overloaded` if the request has waited for too long, or too many wait; `rate_limited` instead if its group uses
-    /// its share and others wait.
+    /// `overloaded` if the request has waited for too long, or too many wait; `rate_limited` instead if its group or
+    /// member uses its share and others wait.
     pub fn is_granted(&self, now: u64) -> Result<bool, Problem> {
         self.in_flight.pools.borrow_mut()[self.class as usize]
             .is_granted(self.number, now)
@@ -120,27 +126,26 @@ impl Drop for Slot<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
     /// Its group has this many slots, its share, while other groups wait.
-    ShareUsed(usize),
+    GroupShare(usize),
+    /// Its member has this many slots, its share, while other members of the group wait.
+    MemberShare(usize),
     /// This many slots were in use for too long, or as many requests wait already.
-    AllUsed(usize),
+    Capacity(usize),
 }
 
 impl Refused {
     fn problem(self, class: Class) -> Problem {
-        match self {
-            Self::ShareUsed(share) => Problem::new(
-                ErrorCode::RateLimited,
-                format!(
-                    "{share} requests of {} wait for an origin, and others wait for their turn.",
-                    class.group_name()
-                ),
-            )
-            .with_hint("Send fewer requests at once."),
-            Self::AllUsed(whole) => Problem::new(
-                ErrorCode::Overloaded,
-                format!("This edge lets at most {whole} such requests wait for an origin, and others were first."),
-            ),
-        }
+        let (share, name) = match self {
+            Self::GroupShare(share) => (share, class.group_name()),
+            Self::MemberShare(share) => (share, "this key or user"),
+            Self::Capacity(whole) => {
+                let message =
+                    format!("This edge lets at most {whole} such requests wait for an origin, and others were first.");
+                return Problem::new(ErrorCode::Overloaded, message);
+            }
+        };
+        let message = format!("{share} requests of {name} wait for an origin, and others wait for their turn.");
+        Problem::new(ErrorCode::RateLimited, message).with_hint("Send fewer requests at once.")
     }
 }
 
@@ -153,17 +158,18 @@ impl Pool {
             Class::Health => EDGE_HEALTH_REQUESTS_MAX_COUNT,
         };
         let (groups, total) = (Groups::default(), Usage::default());
-        Self { whole, groups, entries: Vec::new(), last: 0, total, swept: 0 }
+        Self { whole, groups, entries: Vec::new(), last: 0, total, reserved: 0, swept: 0 }
     }
 
-    fn begin(&mut self, group: &str, now: u64) -> u64 {
+    fn begin(&mut self, caller: &Caller, now: u64) -> u64 {
         if self.total.in_flight >= self.whole {
             self.sweep(now);
         }
-        let group = self.groups.index(group);
+        let member = self.groups.member(caller.group(), caller.member());
         self.last += 1;
-        self.entries.push(Entry { number: self.last, group, state: State::Waiting, began: now, asked: now });
-        self.count(group, |usage| usage.waiting += 1);
+        let (number, state) = (self.last, State::Waiting);
+        self.entries.push(Entry { number, member, state, has_reserved: false, began: now, asked: now });
+        self.count(member, |usage| usage.waiting += 1);
         self.grant();
         if self.total.waiting > self.whole {
             self.displace();
@@ -173,11 +179,11 @@ impl Pool {
 
     fn is_granted(&mut self, number: u64, now: u64) -> Result<bool, Refused> {
         let Some(index) = self.index_of(number) else {
-            return Err(Refused::AllUsed(self.whole));
+            return Err(Refused::Capacity(self.whole));
         };
         let entry = &mut self.entries[index];
         entry.asked = now;
-        let (group, began) = (entry.group, entry.began);
+        let (member, began) = (entry.member, entry.began);
         match entry.state {
             State::Granted | State::InFlight => {
                 entry.state = State::InFlight;
@@ -188,17 +194,20 @@ impl Pool {
                 self.sweep(now);
                 Ok(false)
             }
-            State::Waiting | State::Displaced => Err(self.refusal(group)),
+            State::Waiting | State::Displaced => Err(self.refusal(member)),
         }
     }
 
-    fn refusal(&mut self, group: usize) -> Refused {
-        let mine = *self.groups.of(group);
-        let others_wait = self.total.waiting > mine.waiting;
-        let groups = self.groups.used().filter(|usage| **usage != Usage::default()).count();
-        match others_wait && mine.in_flight >= self.whole / groups.max(1) {
-            true => Refused::ShareUsed(mine.in_flight),
-            false => Refused::AllUsed(self.whole),
+    fn refusal(&self, member: Member) -> Refused {
+        let (used, count) = (self.groups.used(member), self.groups.count(member));
+        let share = self.whole / count.by_group.max(1);
+        let share_used = |mine: Usage, all: Usage, share| all.waiting > mine.waiting && mine.in_flight >= share;
+        if share_used(used.by_group, self.total, share) {
+            Refused::GroupShare(used.by_group.in_flight)
+        } else if share_used(used.by_member, used.by_group, share / count.by_member.max(1)) {
+            Refused::MemberShare(used.by_member.in_flight)
+        } else {
+            Refused::Capacity(self.whole)
         }
     }
 
@@ -211,41 +220,64 @@ impl Pool {
 
     /// Gives free slots to waiting requests.
     fn grant(&mut self) {
-        while self.total.waiting > 0 {
-            let mut next: Option<(usize, usize)> = None;
-            for (index, entry) in self.entries.iter().enumerate() {
-                if entry.state != State::Waiting {
-                    continue;
-                }
-                let used = self.groups.of(entry.group).in_flight;
-                let is_free = match used < (self.whole / FEW_SHARE).max(1) {
-                    true => self.total.in_flight < self.whole + self.whole / RESERVED_SHARE,
-                    false => self.total.in_flight < self.whole,
-                };
-                if is_free && next.is_none_or(|(_, fewest)| used < fewest) {
-                    next = Some((index, used));
-                }
-            }
-            let Some((index, _)) = next else {
-                return;
-            };
-            let group = self.set(index, State::Granted);
-            self.count(group, |usage| {
+        while self.total.waiting > 0
+            && let Some(index) = self.next()
+        {
+            let is_reserved = self.common() == 0;
+            self.entries[index].has_reserved = is_reserved;
+            self.reserved += usize::from(is_reserved);
+            let member = self.set(index, State::Granted);
+            self.count(member, |usage| {
                 usage.waiting -= 1;
                 usage.in_flight += 1;
             });
         }
+        // Slots for which nobody waits replace reserved ones.
+        let common = self.common();
+        for entry in self.entries.iter_mut().filter(|entry| entry.has_reserved).take(common) {
+            entry.has_reserved = false;
+            self.reserved -= 1;
+        }
     }
 
-    /// Takes the newest request of the group with the most waiting requests out of the queue.
+    /// Returns the number of free slots that are not reserved.
+    fn common(&self) -> usize {
+        self.whole - (self.total.in_flight - self.reserved)
+    }
+
+    /// Returns the index of the waiting request that gets the next slot, if one is free for it.
+    fn next(&self) -> Option<usize> {
+        let in_flight = |entry: &Entry| self.groups.used(entry.member).map(|usage| usage.in_flight);
+        let waiting = self.waiting().map(|(index, entry)| (index, in_flight(entry)));
+        let next = waiting.filter(|(_, used)| self.is_free(*used)).min_by_key(|(_, used)| *used);
+        next.map(|(index, _)| index)
+    }
+
+    /// Returns whether a slot is free for a group and a member that have so many in flight.
+    fn is_free(&self, in_flight: Used<usize>) -> bool {
+        let reserved = self.whole / RESERVED_SHARE;
+        let has_few = in_flight.map(|count| count < (self.whole / FEW_SHARE).max(1));
+        let reserved_max = match has_few {
+            Used { by_group: true, .. } => reserved,
+            Used { by_member: true, .. } => reserved / 2,
+            _ => 0,
+        };
+        self.common() > 0 || self.reserved < reserved_max
+    }
+
+    /// Takes the newest request of the member with the most waiting requests, in the group with the most, out of the
+    /// queue.
     fn displace(&mut self) {
-        let most = self.groups.used().map(|usage| usage.waiting).max().unwrap_or_default();
-        let groups = &mut self.groups;
-        let is_newest = |entry: &Entry| entry.state == State::Waiting && groups.of(entry.group).waiting == most;
-        if let Some(index) = self.entries.iter().rposition(is_newest) {
-            let group = self.set(index, State::Displaced);
-            self.count(group, |usage| usage.waiting -= 1);
+        let waiting = |entry: &Entry| self.groups.used(entry.member).map(|usage| usage.waiting);
+        // Of equal ones, the last is the newest.
+        if let Some((index, _)) = self.waiting().max_by_key(|(_, entry)| waiting(entry)) {
+            let member = self.set(index, State::Displaced);
+            self.count(member, |usage| usage.waiting -= 1);
         }
+    }
+
+    fn waiting(&self) -> impl Iterator<Item = (usize, &Entry)> {
+        self.entries.iter().enumerate().filter(|(_, entry)| entry.state == State::Waiting)
     }
 
     /// Removes abandoned requests, at most once a second.
@@ -266,22 +298,23 @@ impl Pool {
 
     fn remove(&mut self, index: usize) {
         let entry = self.entries.remove(index);
-        self.count(entry.group, |usage| match entry.state {
+        self.reserved -= usize::from(entry.has_reserved);
+        self.count(entry.member, |usage| match entry.state {
             State::Waiting => usage.waiting -= 1,
             State::Granted | State::InFlight => usage.in_flight -= 1,
             State::Displaced => {}
         });
     }
 
-    /// Sets the state of an entry, and returns its group.
-    fn set(&mut self, index: usize, state: State) -> usize {
+    /// Sets the state of an entry, and returns its member.
+    fn set(&mut self, index: usize, state: State) -> Member {
         let entry = &mut self.entries[index];
         entry.state = state;
-        entry.group
+        entry.member
     }
 
-    fn count(&mut self, group: usize, change: impl Fn(&mut Usage)) {
-        change(self.groups.of(group));
+    fn count(&mut self, member: Member, change: impl Fn(&mut Usage)) {
+        self.groups.change(member, &change);
         change(&mut self.total);
     }
 

@@ -9,7 +9,7 @@ use shared::limits::EDGE_DRAIN_MAX_MS;
 use std::pin::pin;
 use std::time::Duration;
 use worker::Context;
-use worker::js_sys::{self, BigInt, Date, Function, Promise, Reflect, Uint8Array};
+use worker::js_sys::{self, BigInt, Date, Function, Object, Promise, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{
     ReadableStream, ReadableStreamDefaultReader, Request, Response, ResponseInit, StreamPipeOptions, TransformStream,
@@ -35,36 +35,50 @@ fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
 /// A body that the runtime pipes to an origin.
 pub(crate) struct BodyPipe {
     source: ReadableStream,
-    readable: ReadableStream,
-    sent: Promise,
+    /// The first bytes of the body; none if the body is empty.
+    first: Option<Object>,
+    /// The transfer, once it has started.
+    sent: Option<Promise>,
 }
 
 impl BodyPipe {
-    /// Starts to pipe the request's body, `source`, to a new stream.
-    pub(crate) fn start(source: ReadableStream, length: BodyLength) -> Result<Self, JsValue> {
+    /// Awaits the first bytes of the request's body, `source`.
+    ///
+    /// # Errors
+    /// As [`whole`].
+    pub(crate) async fn begin(source: ReadableStream, read: &ReadBody<'_>) -> Result<Self, Problem> {
+        let reader: ReadableStreamDefaultReader = source.get_reader().unchecked_into();
+        let first = arriving(reader.read(), read).await?;
+        reader.release_lock();
+        let first = Reflect::get(&first, &"value".into()).ok().and_then(|bytes| bytes.dyn_into().ok());
+        Ok(Self { source, first, sent: None })
+    }
+
+    /// Starts to pipe the body to a new stream, and returns this stream.
+    pub(crate) fn start(&mut self, length: BodyLength) -> Result<ReadableStream, JsValue> {
         let pipe = pipe(length)?;
+        if let Some(first) = self.first.take() {
+            let writer = pipe.writable().get_writer()?;
+            // If this fails, the transfer of the rest fails, too.
+            drop(Awaited::from(writer.write_with_chunk(&first)));
+            writer.release_lock();
+        }
         let options = StreamPipeOptions::new();
         // Bytes that the origin does not read stay readable, so that they can be drained.
         options.set_prevent_cancel(true);
         // If the stream were aborted after the client broke off its body, the runtime would end the request to the
         // origin like a complete one. The request must be aborted instead.
         options.set_prevent_abort(true);
-        let sent = source.pipe_to_with_options(&pipe.writable(), &options);
-        Ok(Self { source, readable: pipe.readable(), sent })
-    }
-
-    pub(crate) fn readable(&self) -> &ReadableStream {
-        &self.readable
+        self.sent = Some(self.source.pipe_to_with_options(&pipe.writable(), &options));
+        Ok(pipe.readable())
     }
 
     /// Returns a future that completes when the origin has read the whole body, and fails if the origin stops reading
-    /// or the client stops sending.
-    pub(crate) fn sent(&self) -> Awaited {
-        Awaited::from(self.sent.clone())
+    /// or the client stops sending; `None` if the transfer has not started.
+    pub(crate) fn sent(&self) -> Option<Awaited> {
+        self.sent.clone().map(Awaited::from)
     }
-}
 
-impl BodyPipe {
     /// After [`BodyPipe::sent`] has failed, returns whether the client broke off the body or framed it wrongly.
     /// Otherwise the origin stopped reading.
     pub(crate) async fn is_broken(&self) -> bool {
@@ -82,7 +96,7 @@ pub(crate) fn broken_off() -> Problem {
 
 /// The part of a request's body that is still unread when the response is ready.
 pub(crate) enum Unread {
-    /// The body is being piped to an origin, which may still read the rest.
+    /// The body is being piped to an origin, which may still read the rest, or its first bytes were read.
     Piped(BodyPipe, Drain),
     /// No byte of the body was read.
     Whole(ReadableStream, Drain),
@@ -91,10 +105,14 @@ pub(crate) enum Unread {
 impl Unread {
     async fn drain(self) {
         let (source, _drain) = match self {
-            Self::Piped(pipe, drain) => match pipe.sent().await {
-                Ok(_) => return,
-                Err(_) => (pipe.source, drain),
-            },
+            Self::Piped(pipe, drain) => {
+                if let Some(sent) = pipe.sent()
+                    && sent.await.is_ok()
+                {
+                    return;
+                }
+                (pipe.source, drain)
+            }
             Self::Whole(source, drain) => (source, drain),
         };
         if let Ok(sink) = WritableStream::new() {
@@ -126,17 +144,22 @@ impl WholeBody<'_> {
 /// # Errors
 /// `invalid_body` if the body ended early; the errors of [`ReadBody::check`].
 pub(crate) async fn whole<'a>(request: &Request, read: ReadBody<'a>) -> Result<WholeBody<'a>, Problem> {
-    let mut reading = pin!(async { Awaited::from(request.array_buffer()?).await });
+    let buffer = request.array_buffer().map_err(|_| broken_off())?;
+    let buffer = arriving(buffer, &read).await?;
+    read.complete();
+    let is_empty = Uint8Array::new(&buffer).length() == 0;
+    Ok(WholeBody { buffer: if is_empty { JsValue::UNDEFINED } else { buffer }, _counted: read })
+}
+
+/// Awaits a part of a body. Fails as [`whole`] does.
+async fn arriving(part: Promise, read: &ReadBody<'_>) -> Result<JsValue, Problem> {
+    let mut part = Awaited::from(part);
     loop {
-        match select(reading.as_mut(), Timer::from(READ_CHECK_INTERVAL)).await {
-            Either::Left((Ok(buffer), _)) => {
-                read.complete();
-                let is_empty = Uint8Array::new(&buffer).length() == 0;
-                return Ok(WholeBody { buffer: if is_empty { JsValue::UNDEFINED } else { buffer }, _counted: read });
-            }
-            Either::Left((Err(_), _)) => return Err(broken_off()),
-            Either::Right(_) => read.check(Date::now() as u64)?,
-        }
+        part = match select(part, Timer::from(READ_CHECK_INTERVAL)).await {
+            Either::Left((part, _)) => return part.map_err(|_| broken_off()),
+            Either::Right((_, part)) => part,
+        };
+        read.check(Date::now() as u64)?;
     }
 }
 

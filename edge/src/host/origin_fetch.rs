@@ -10,7 +10,7 @@ use super::{discard, headers, log};
 use crate::config::AccessConfig;
 use crate::core::{
     self, BodyLength, BodyPlan, Caller, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Health,
-    IncomingRequest, NoAnswer, OriginHead, Pick, READINESS_PATH, Repeat, Silence, Slot, Tried,
+    IncomingRequest, NoAnswer, OriginHead, Pick, READINESS_PATH, ReadBody, Repeat, Silence, Slot, Tried,
 };
 use exchange::Exchange;
 use futures_util::future::{Either, LocalBoxFuture, select};
@@ -172,10 +172,15 @@ impl<'a> Forwarding<'a> {
             BodyLength::Known(bytes) => bytes,
             BodyLength::Unknown => EDGE_CHECKED_BODY_MAX_BYTES as u64,
         };
-        match gateway.bodies().begin(&self.address(gateway), length, now()) {
-            Some(read) => body::whole(self.request, read).await.map(Some),
-            None => Ok(None),
+        if !gateway.bodies().have_room(length) {
+            return Ok(None);
         }
+        body::whole(self.request, self.counted(gateway, length)).await.map(Some)
+    }
+
+    /// Counts a body of which `length` bytes are being read.
+    fn counted<'g>(&self, gateway: &'g Gateway, length: u64) -> ReadBody<'g> {
+        gateway.bodies().begin(&self.caller, &self.address(gateway), length, now())
     }
 
     /// Waits until the request may be sent to an origin. Fails as [`core::Slot::is_granted`] does.
@@ -194,15 +199,21 @@ impl<'a> Forwarding<'a> {
         asking.await
     }
 
+    /// Pipes the body to an origin. Its first bytes come before the request waits for a slot.
     async fn stream(&mut self, gateway: &Gateway) -> Result<OriginAnswer, Problem> {
-        let _slot = self.slot(gateway).await?;
         let Some(body) = self.request.body() else {
-            return self.send_read(gateway, JsValue::UNDEFINED, Repeat::IfUnsent).await;
+            return self.send_whole(gateway, JsValue::UNDEFINED, Repeat::IfUnsent).await;
         };
-        let pipe = BodyPipe::start(body, self.incoming.body).map_err(|error| self.refused(&error))?;
-        let (readable, sending) = (JsValue::from(pipe.readable()), pipe.sent());
+        let mut pipe = BodyPipe::begin(body, &self.counted(gateway, 0)).await?;
+        let slot = self.slot(gateway).await;
+        let started = slot.and_then(|slot| {
+            let readable = pipe.start(self.incoming.body).map_err(|error| self.refused(&error))?;
+            Ok((slot, JsValue::from(readable)))
+        });
+        let sending = pipe.sent();
         self.pipe = Some(pipe);
-        let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, readable, Some(sending), Repeat::Never));
+        let (_slot, readable) = started?;
+        let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, readable, sending, Repeat::Never));
         asking.await
     }
 

@@ -7,12 +7,14 @@ const WHOLE: usize = EDGE_REQUESTS_MAX_COUNT;
 const RESERVED: usize = WHOLE / RESERVED_SHARE;
 const FEW: usize = WHOLE / FEW_SHARE;
 
-fn of(project: &str) -> Caller {
-    Caller::in_class(Class::Verified, project)
+/// Lets a key of a project send requests: `shop.a` is the key `a` of the project `shop`.
+fn begin<'a>(in_flight: &'a InFlight, caller: &str, count: usize) -> Vec<Slot<'a>> {
+    (0..count).map(|_| in_flight.begin(&of(caller), NOW)).collect()
 }
 
-fn begin<'a>(in_flight: &'a InFlight, project: &str, count: usize) -> Vec<Slot<'a>> {
-    (0..count).map(|_| in_flight.begin(&of(project), NOW)).collect()
+fn of(caller: &str) -> Caller {
+    let (project, key) = caller.split_once('.').unwrap_or((caller, ""));
+    Caller::in_class(Class::Verified, project, key)
 }
 
 fn granted(slots: &[Slot<'_>]) -> usize {
@@ -48,19 +50,49 @@ fn a_project_with_few_requests_is_served_beside_one_that_uses_all_slots() {
 }
 
 #[test]
-fn free_slots_go_to_the_waiting_project_with_the_fewest() {
+fn a_key_with_few_requests_is_served_beside_another_of_its_project_that_uses_all_slots() {
     let in_flight = InFlight::default();
-    let mut shop = begin(&in_flight, "shop", WHOLE);
-    let more = begin(&in_flight, "shop", 10);
-    let blog = begin(&in_flight, "blog", WHOLE - 10);
-    assert_eq!(granted(&blog), FEW);
-    for left in (0..WHOLE).rev() {
-        shop.truncate(left);
-        let (mine, theirs) = (left + granted(&more), granted(&blog));
-        assert!(mine >= theirs || granted(&more) == 10, "{mine} {theirs}");
-        assert!(granted(&more) == 0 || mine <= theirs + 1 || theirs == blog.len(), "{mine} {theirs}");
+    let _all = begin(&in_flight, "shop.a", 2 * WHOLE);
+    let mut served = Vec::new();
+    for key in 0..RESERVED / 2 / FEW {
+        served.push(begin(&in_flight, &format!("shop.{key}"), FEW + 1));
+        assert_eq!(granted(served.last().unwrap()), FEW, "{key}");
     }
-    assert_eq!((granted(&more), granted(&blog)), (10, WHOLE - 10));
+    // Many keys of one project leave slots to other projects.
+    assert_eq!(granted(&begin(&in_flight, "shop.late", 1)), 0);
+    assert_eq!(granted(&begin(&in_flight, "blog", FEW)), FEW);
+}
+
+#[test]
+fn free_slots_go_to_the_waiting_caller_with_the_fewest() {
+    for [one, other] in [["shop", "blog"], ["shop.a", "shop.b"]] {
+        let in_flight = InFlight::default();
+        let mut first = begin(&in_flight, one, WHOLE);
+        let more = begin(&in_flight, one, 10);
+        let others = begin(&in_flight, other, WHOLE - 10);
+        assert_eq!(granted(&others), FEW);
+        for left in (0..WHOLE).rev() {
+            first.truncate(left);
+            let (mine, theirs) = (left + granted(&more), granted(&others));
+            assert!(mine >= theirs || granted(&more) == 10, "{one}: {mine} {theirs}");
+            assert!(granted(&more) == 0 || mine <= theirs + 1 || theirs == others.len(), "{one}: {mine} {theirs}");
+        }
+        assert_eq!((granted(&more), granted(&others)), (10, WHOLE - 10));
+    }
+}
+
+#[test]
+fn a_project_gains_nothing_by_many_keys() {
+    let in_flight = InFlight::default();
+    let mut first = begin(&in_flight, "old", WHOLE);
+    let shop: Vec<_> = (0..WHOLE / 2).flat_map(|key| begin(&in_flight, &format!("shop.{key}"), 1)).collect();
+    let blog = begin(&in_flight, "blog", WHOLE / 2);
+    first.truncate(WHOLE / 2);
+    assert_eq!(granted(&shop), granted(&blog));
+    // The slots that are free now replace the reserved ones.
+    drop((first, blog));
+    let _all = begin(&in_flight, "old", WHOLE);
+    assert_eq!(granted(&begin(&in_flight, "late", FEW)), FEW);
 }
 
 #[test]
@@ -68,11 +100,11 @@ fn a_class_takes_nothing_from_the_others() {
     for flooding in Class::ALL {
         let in_flight = InFlight::default();
         let flood: Vec<_> = (0..3 * WHOLE)
-            .map(|number| in_flight.begin(&Caller::in_class(flooding, &(number / 100).to_string()), NOW))
+            .map(|number| in_flight.begin(&Caller::in_class(flooding, &(number / 100).to_string(), ""), NOW))
             .collect();
         assert!(granted(&flood) <= WHOLE + RESERVED);
         for class in Class::ALL.into_iter().filter(|class| *class != flooding) {
-            let slot = in_flight.begin(&Caller::in_class(class, "1"), NOW);
+            let slot = in_flight.begin(&Caller::in_class(class, "1", ""), NOW);
             assert_eq!(slot.is_granted(NOW).ok(), Some(true), "{flooding:?} {class:?}");
         }
     }
@@ -89,6 +121,24 @@ fn a_request_that_waited_is_refused_for_capacity_or_for_its_share() {
     let blog = begin(&in_flight, "blog", FEW + 1);
     assert_eq!(code(shop, late), Some(ErrorCode::RateLimited));
     assert_eq!(code(&blog[FEW], late), Some(ErrorCode::Overloaded));
+}
+
+#[test]
+fn a_key_that_has_its_share_is_told_so_and_the_newest_of_its_requests_leaves_a_full_queue() {
+    let in_flight = InFlight::default();
+    let late = NOW + EDGE_QUEUE_WAIT_MAX_MS;
+    let _all = begin(&in_flight, "shop.a", WHOLE);
+    let waiting = begin(&in_flight, "shop.a", WHOLE);
+    let others = begin(&in_flight, "shop.b", FEW + 2);
+    assert_eq!(granted(&others), FEW);
+    let displaced: Vec<_> = waiting.iter().filter_map(|slot| slot.is_granted(NOW).err()).collect();
+    assert_eq!(displaced.len(), 2);
+    let message = format!("{WHOLE} requests of this key or user wait for an origin, and others wait for their turn.");
+    for problem in displaced {
+        assert_eq!((problem.code(), problem.message()), (ErrorCode::RateLimited, &*message));
+    }
+    assert!(waiting[..WHOLE - 2].iter().chain(&others).all(|slot| code(slot, NOW).is_none()));
+    assert_eq!(code(&others[FEW], late), Some(ErrorCode::Overloaded));
 }
 
 #[test]
