@@ -97,7 +97,7 @@ impl HttpService {
             },
             Err(problem) => {
                 let (parts, content) = request.into_parts();
-                body::drain(content, &parts.headers).await;
+                body::drain(content, &parts.headers);
                 Err(problem)
             }
         };

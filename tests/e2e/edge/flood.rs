@@ -16,6 +16,7 @@ use machines::process::allow_open_files;
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
+use shared::limits::{EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
@@ -23,6 +24,8 @@ use tokio::net::TcpStream;
 cases! {
     Own: [
         callers_who_send_no_body_lock_nobody_out,
+        the_origin_refuses_before_the_body_has_come,
+        one_key_leaves_slots_to_the_others_of_its_project,
         refused_bodies_that_never_come_take_little_memory,
         a_crowd_of_one_project_is_answered,
         callers_who_leave_at_once_take_nothing_from_others,
@@ -31,8 +34,9 @@ cases! {
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Number of connections of each kind of caller who sends no body: more than once locked all others out.
-const SILENT: usize = 550;
+/// Number of connections of each kind of caller who sends no body: more than there are slots for them.
+const SILENT_UNVERIFIED: usize = EDGE_UNVERIFIED_REQUESTS_MAX_COUNT * 6 / 5 + 50;
+const SILENT_VERIFIED: usize = EDGE_REQUESTS_MAX_COUNT * 6 / 5 + 50;
 
 /// A token of an issuer that nobody knows, with a forged signature.
 const FORGED: &str = "eyJhbGciOiJFZERTQSJ9.eyJpc3MiOiJodHRwczovL2lkLmV4YW1wbGUifQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -41,7 +45,7 @@ async fn callers_who_send_no_body_lock_nobody_out(_: Host) {
     allow_open_files(8_000).expect("a limit");
     let db = TestDb::new(Host::Origin, &["CREATE TABLE t (id INT PRIMARY KEY)", "INSERT INTO t VALUES (1)"]).await;
     let mut role = role_of(&db, [("t", json!({"read": true, "insert": true}))]);
-    role["rateLimit"] = "1/1s".into();
+    role["rateLimit"] = "2/1s".into();
     let limited = Caller::with_role(&db, &crate::roles::create_role(&role), json!({}));
     let project = unique("users");
     shared().create_project(&project);
@@ -51,32 +55,69 @@ async fn callers_who_send_no_body_lock_nobody_out(_: Host) {
     claims["role"] = "reader".into();
     let user = issuer.token(&claims);
     let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
-    let mut silent = Vec::new();
-    for token in [FORGED, &limited.key] {
-        let headers =
-            format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: 9\r\n");
-        let head = raw::request("POST", db.path("t").as_bytes(), &headers, b"");
-        for _ in 0..SILENT {
-            let mut wire = Wire::open(&worker.url).await;
-            wire.send(&head).await;
-            silent.push(wire);
+    for framing in ["Content-Length: 9", "Transfer-Encoding: chunked"] {
+        let mut silent = Vec::new();
+        for (token, count) in [(FORGED, SILENT_UNVERIFIED), (&limited.key, SILENT_VERIFIED)] {
+            let headers = format!("Authorization: Bearer {token}\r\nContent-Type: application/json\r\n{framing}\r\n");
+            let head = raw::request("POST", db.path("t").as_bytes(), &headers, b"");
+            for _ in 0..count {
+                let mut wire = Wire::open(&worker.url).await;
+                wire.send(&head).await;
+                silent.push(wire);
+            }
         }
+        let call = |method, path: &str| Call::new(&worker.url, method, path);
+        for path in ["/readyz", "/docs", "/console"] {
+            assert_eq!(call(Method::GET, path).send().await.status, 200, "{framing}: {path}");
+        }
+        call(Method::GET, "/media/default/none.png").send().await.refused(ErrorCode::MediaNotFound);
+        let is_known =
+            || async { (call(Method::GET, "/api/v1/media").key(&user).send().await.status == 200).then_some(()) };
+        eventually("the origin knows the issuer", WAIT_MAX, is_known).await;
+        let query = call(Method::POST, "/api/v1/crud/nowhere/posts/query").key(&user).json(&json!({}));
+        query.send().await.refused(ErrorCode::DatabaseNotFound);
+        for key in [&limited.key, &shared().full_key] {
+            let query = call(Method::POST, &format!("{}/query", db.path("t"))).key(key).json(&json!({"limit": 1}));
+            assert_eq!(query.send().await.payload(), json!([{"id": 1}]), "{framing}");
+        }
+        drop(silent);
     }
-    let call = |method, path: &str| Call::new(&worker.url, method, path);
-    for path in ["/readyz", "/docs", "/console"] {
-        assert_eq!(call(Method::GET, path).send().await.status, 200, "{path}");
+}
+
+/// A connection serves another request after the body of a refused one, but not if the server gave up waiting for it.
+async fn the_origin_refuses_before_the_body_has_come(_: Host) {
+    let head = format!(
+        "POST /api/v1/sql HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {FORGED}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    );
+    let mut wire = Wire::open(&shared().origin).await;
+    for number in 0..3 {
+        wire.send(head.as_bytes()).await;
+        assert_eq!(wire.answer().await.map(|answer| answer.code()).as_deref(), Some("invalid_key"), "{number}");
+        wire.send(b"2\r\n{}\r\n0\r\n\r\n").await;
     }
-    call(Method::GET, "/media/default/none.png").send().await.refused(ErrorCode::MediaNotFound);
-    let is_known =
-        || async { (call(Method::GET, "/api/v1/media").key(&user).send().await.status == 200).then_some(()) };
-    eventually("the origin knows the issuer", WAIT_MAX, is_known).await;
-    let query = call(Method::POST, "/api/v1/crud/nowhere/posts/query").key(&user).json(&json!({}));
-    query.send().await.refused(ErrorCode::DatabaseNotFound);
-    for key in [&limited.key, &shared().full_key] {
-        let query = call(Method::POST, &format!("{}/query", db.path("t"))).key(key).json(&json!({"limit": 1}));
-        assert_eq!(query.send().await.payload(), json!([{"id": 1}]));
+}
+
+async fn one_key_leaves_slots_to_the_others_of_its_project(_: Host) {
+    allow_open_files(8_000).expect("a limit");
+    let origin = FakeOrigin::start("a", Manner::Hang.well_asked()).await;
+    let timeouts = [("ORIGIN_TIMEOUT_MS", "600000"), ("ORIGIN_CONNECT_TIMEOUT_MS", "600000")];
+    let worker = Worker::start(&[&[("ORIGINS", &*origin.url)], &timeouts[..]].concat());
+    let headers = format!("Authorization: Bearer {}\r\n", shared().full_key);
+    let read = raw::request("GET", POSTS.as_bytes(), &headers, b"");
+    let mut slow = Vec::new();
+    for _ in 0..EDGE_REQUESTS_MAX_COUNT {
+        let mut wire = Wire::open(&worker.url).await;
+        wire.send(&read).await;
+        slow.push(wire);
     }
-    drop(silent);
+    eventually("one key holds all slots", WAIT_MAX, || async {
+        (origin.asked().len() == EDGE_REQUESTS_MAX_COUNT).then_some(())
+    })
+    .await;
+    origin.turn(Manner::Well);
+    let read = Call::new(&worker.url, Method::GET, POSTS).key(&shared().read_key);
+    assert_eq!(read.send().await.payload(), "a");
+    drop(slow);
 }
 
 async fn refused_bodies_that_never_come_take_little_memory(_: Host) {
@@ -100,7 +141,7 @@ async fn refused_bodies_that_never_come_take_little_memory(_: Host) {
 }
 
 async fn a_crowd_of_one_project_is_answered(_: Host) {
-    const CALLERS: usize = 900;
+    const CALLERS: usize = EDGE_REQUESTS_MAX_COUNT * 3 / 2;
     allow_open_files(8_000).expect("a limit");
     // On a busy machine, the origin may be silent for longer than by default.
     let timeouts = [("ORIGIN_TIMEOUT_MS", "120000"), ("ORIGIN_CONNECT_TIMEOUT_MS", "60000")];
