@@ -1,4 +1,6 @@
-// Builds the operations of a batch, which run in one transaction. Must not know how their requests are formed.
+// Builds the operations of a batch, which run in one transaction, and reads their answers. Must not know how their
+// requests are formed.
+import { type Envelope, listOf } from "./http.js";
 import { describe, type Description, pathOf, Ref } from "./operations.js";
 import type {
   AnyTable,
@@ -11,6 +13,7 @@ import type {
   Inserted,
   InsertedMany,
   Key,
+  List,
   ListOptions,
   ManyOptions,
   Result,
@@ -36,6 +39,9 @@ export class Operation<R> {
     return this.index;
   };
 }
+
+/** A list. Its answer has `more` if further records follow. */
+class ListOperation<R> extends Operation<List<R>> {}
 
 /** An insert. Later operations may refer to the new records. */
 export class InsertOperation<R, K> extends Operation<R> {
@@ -68,8 +74,8 @@ export class BatchTable<DB, T extends AnyTable> {
 
   list<const O extends Omit<ListOptions<DB, T>, CallOnly | "count" | "after"> = {}>(
     options?: O & Strict<DB, T, O, ListOptions<DB, T>>,
-  ) {
-    return new Operation<Result<DB, T, O>[]>(() => describe.list(this.#path, options ?? {}));
+  ): Operation<List<Result<DB, T, O>>> {
+    return new ListOperation<Result<DB, T, O>>(() => describe.list(this.#path, options ?? {}));
   }
 
   insert<const O extends Omit<InsertOptions<T>, CallOnly> = {}>(
@@ -115,7 +121,11 @@ export class Batch<DB> {
   }
 }
 
-export type Answers<O extends readonly Operation<unknown>[]> = { -readonly [K in keyof O]: O[K]["answer"] };
+/** The answers of a batch; `more`: a list among them was cut; `limited`: by the key's role. */
+export type Answers<O extends readonly Operation<unknown>[]> = { -readonly [K in keyof O]: O[K]["answer"] } & {
+  readonly more?: boolean;
+  readonly limited?: boolean;
+};
 
 /** Returns the body of a batch request, and numbers the operations so that references to them can be written. */
 export function operations(list: readonly Operation<unknown>[]): object {
@@ -130,4 +140,15 @@ export function operations(list: readonly Operation<unknown>[]): object {
       return { path: path.replace("crud/", ""), ...rest };
     }),
   };
+}
+
+/** Returns the answers of the operations. Where the service does not say which lists it cut, any of them may be cut. */
+export function answersOf<O extends readonly Operation<unknown>[]>(list: O, envelope: Envelope<unknown[]>): Answers<O> {
+  const { payload, more, limited, cut } = envelope;
+  list.forEach((operation, index) => {
+    if (!(operation instanceof ListOperation)) return;
+    const isCut = cut ? cut.includes(index) : more;
+    payload[index] = listOf({ payload: payload[index] as unknown[], more: isCut || undefined });
+  });
+  return listOf({ payload, more, limited }) as unknown as Answers<O>;
 }

@@ -1,5 +1,5 @@
 // The client: tables, batches, SQL, media. Must not know how their requests are formed.
-import { Batch, operations, type Answers, type Operation } from "./batch.js";
+import { type Answers, answersOf, Batch, type Operation, operations } from "./batch.js";
 import { Http, type ClientOptions, type Request } from "./http.js";
 import { Media } from "./media.js";
 import { search } from "./operations.js";
@@ -73,14 +73,15 @@ export class Selkie<DB = AnyDatabase> {
     return new Table(this.#http, name);
   }
 
-  /** Runs the operations that `build` lists in one transaction, all or none, and returns their answers in order. */
+  /** Runs the operations that `build` lists in one transaction, all or none, and returns their answers in order; a
+   * list among them has `more` if further records follow. */
   async batch<const O extends readonly Operation<unknown>[]>(
     build: (batch: Batch<DB>) => O,
     call: CallOptions = {},
   ): Promise<Answers<O>> {
-    const body = operations(build(new Batch<DB>()));
-    return (await this.#http.envelope<Answers<O>>({ method: "POST", path: "batch", body, repeat: "undone" }, call))
-      .payload;
+    const list = build(new Batch<DB>());
+    const request: Request = { method: "POST", path: "batch", body: operations(list), repeat: "undone" };
+    return answersOf(list, await this.#http.envelope<unknown[]>(request, call));
   }
 
   /** Sends a request for which this client has no method, and returns the answer's payload. `path` is below

@@ -69,7 +69,7 @@ export async function refusal(response: Response): Promise<SelkieError> {
   const wait = headers.get("retry-after");
   const retryAfter = wait && /^\d+$/.test(wait) ? Number(wait) : undefined;
   try {
-    const { error, errors } = JSON.parse(text);
+    const { error, errors }: { error: Fault; errors?: Fault[] } = JSON.parse(text);
     if (error.code) return new SelkieError(error, status, errors, retryAfter);
   } catch {
     // The body is not Selkie's: a proxy's page, or an answer to HEAD.

@@ -1,6 +1,6 @@
 // Sends requests: key, timeout, abort, retries. Must not know what the requests mean.
 import { SelkieError, mayRepeat, noAnswer, refusal, type Repeat } from "./errors.js";
-import type { CallOptions } from "./types.js";
+import type { CallOptions, List } from "./types.js";
 
 /** The API key, or a function that returns it. The function is called for each attempt; `expired` is true after a
  * 401. */
@@ -153,7 +153,7 @@ export class Http {
     return this.send(request, call, async (response) => {
       const text = await response.text();
       try {
-        const answer = JSON.parse(text);
+        const answer: Envelope<R> & { success?: boolean } = JSON.parse(text);
         if (answer.success) return { ...answer, etag: response.headers.get("etag") ?? undefined };
       } catch {
         // The body is not JSON: the error below is thrown.
@@ -167,12 +167,22 @@ export class Http {
   }
 }
 
+/** Returns the entries of a list, with what the answer says of the entries that it leaves out. */
+export function listOf<R>({ payload, next, more, count, limited }: Envelope<R[]>): List<R> {
+  // These members are not enumerable, so that the list compares and prints like a plain array.
+  for (const [name, value] of Object.entries({ next, more, count, limited }))
+    Object.defineProperty(payload, name, { value });
+  return payload;
+}
+
 /** An answer in JSON, with its ETag. */
-interface Envelope<R> {
+export interface Envelope<R> {
   payload: R;
   next?: string;
   count?: number;
   limited?: boolean;
   more?: boolean;
+  /** Of a batch: the indices of the operations whose lists were cut. */
+  cut?: number[];
   etag?: string;
 }

@@ -1,6 +1,6 @@
 // Files: upload, list, sign, remove. Must not know the steps of a resumable upload.
 import { SelkieError } from "./errors.js";
-import type { Http, Request } from "./http.js";
+import { type Http, listOf, type Request } from "./http.js";
 import { search } from "./operations.js";
 import { resumable } from "./tus.js";
 import type { CallOptions, List } from "./types.js";
@@ -70,6 +70,16 @@ function kindOf(mime: string): FileKind {
   return (/^(video|audio)\//.exec(mime)?.[1] as FileKind) ?? "file";
 }
 
+/** Returns the folders and the name in a file's URL, `<base>/media/<project>/<folder>/<name>`: folders may be called
+ * `media` too. */
+function pathOf(url: string, base: string): string[] {
+  const prefix = new URL(base).pathname.replace(/\/$/, "");
+  const { pathname } = new URL(url, base);
+  const path = pathname.startsWith(`${prefix}/media/`) ? pathname.slice(prefix.length) : pathname;
+  const [, ...parts] = path.slice(path.indexOf("/media/") + "/media/".length).split("/");
+  return parts.map(decodeURIComponent);
+}
+
 export class Media {
   readonly #http: Http;
 
@@ -94,12 +104,7 @@ export class Media {
       const metadata = { filename: name, filetype: blob.type, kind: type, ...fields };
       const { id, url, thumbnailUrl } = await resumable(this.#http, blob, metadata, options, within);
       // A role may choose the folder, and need not allow to ask for it.
-      const path = new URL(url, this.#http.url).pathname
-        .split("/media/")
-        .pop()!
-        .split("/")
-        .slice(1)
-        .map(decodeURIComponent);
+      const path = pathOf(url, this.#http.url);
       const file = { id, name: path.pop()!, folder: path.join("/"), url };
       return type === "image" ? { ...file, thumbnailUrl } : file;
     }
@@ -125,22 +130,21 @@ export class Media {
     return this.#http.send(request, call, async () => {});
   }
 
-  /** Returns the files, the newest first unless `order` is given. */
+  /** Returns the files, the newest first unless `order` is given; the list has `more` if further files follow. */
   async list({ signal, timeout, retries, headers, repeatable, ...options }: ListFiles = {}): Promise<FileList> {
     const call = { signal, timeout, retries, headers, repeatable };
-    const { payload, count } = await this.#http.envelope<FileInfo[]>(
-      { method: "GET", path: `media${search(options)}`, repeat: "always" },
-      call,
-    );
-    return Object.defineProperty(payload, "count", { value: count });
+    const request: Request = { method: "GET", path: `media${search(options)}`, repeat: "always" };
+    return listOf(await this.#http.envelope<FileInfo[]>(request, call));
   }
 
   /** Returns a file's metadata, or null if no file has this id. */
   get(id: number, call: CallOptions = {}): Promise<FileInfo | null> {
-    return this.#send<FileInfo>({ method: "GET", path: `media/${+id}`, repeat: "always" }, call).catch((error) => {
-      if (error instanceof SelkieError && error.code === "media_not_found") return null;
-      throw error;
-    });
+    return this.#send<FileInfo>({ method: "GET", path: `media/${+id}`, repeat: "always" }, call).catch(
+      (error: unknown) => {
+        if (error instanceof SelkieError && error.code === "media_not_found") return null;
+        throw error;
+      },
+    );
   }
 
   remove(id: number, call: CallOptions = {}): Promise<{ id: number }> {

@@ -13,7 +13,7 @@ export async function* lines<R>(
   let ended = false;
   const cut = (error: unknown) => noAnswer("network_error", "The stream of records was cut short.", error);
   // An answer that broke off ends with a line that is not JSON.
-  const parsed = (line: string) => {
+  const parsed = (line: string): R => {
     try {
       return JSON.parse(line);
     } catch (error) {

@@ -1,6 +1,6 @@
 // The calls on one table. Must not know how requests are formed, nor how they are repeated.
 import { SelkieError } from "./errors.js";
-import type { Http, Request } from "./http.js";
+import { type Http, listOf, type Request } from "./http.js";
 import { type Description, describe, isSelection, keepTag, pathOf } from "./operations.js";
 import { lines } from "./stream.js";
 import type {
@@ -74,11 +74,7 @@ export class Table<DB, T extends AnyTable> {
   }
 
   async #list<R>(call: ListOptions<DB, T>): Promise<List<R>> {
-    const { payload, next, more, count, limited } = await this.#send<R[]>(describe.list(this.#path, call), call);
-    // These members are not enumerable, so that the list compares and prints like a plain array.
-    for (const [name, value] of Object.entries({ next, more, count, limited }))
-      Object.defineProperty(payload, name, { value });
-    return payload;
+    return listOf(await this.#send<R[]>(describe.list(this.#path, call), call));
   }
 
   /** Returns the number of records that meet the conditions, or of all records. */
@@ -152,7 +148,7 @@ export class Table<DB, T extends AnyTable> {
     const own = idempotencyKey === undefined && !dryRun && repeats && !this.#refusesKeys ? randomKey() : undefined;
     const key = idempotencyKey || own;
     const safely: Request = key ? { ...request, repeat: "always", headers: { "idempotency-key": key } } : request;
-    const answer = this.#http.envelope(safely, options).catch((error) => {
+    const answer = this.#http.envelope(safely, options).catch((error: unknown) => {
       // Views and tables without transactions refuse the key before anything is inserted.
       if (!own || !(error instanceof SelkieError) || error.status >= 409 || !error.message.includes("Idempotency-Key"))
         throw error;

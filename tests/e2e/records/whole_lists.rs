@@ -5,6 +5,7 @@ use super::both_notations::spelled;
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host, enc};
 use crate::mcp;
+use crate::media::test_folder::TestFolder;
 use crate::roles::{Caller, create_role, role_of};
 use crate::test_db::TestDb;
 use crate::typescript::node;
@@ -139,6 +140,7 @@ async fn stage(db: &TestDb, at: usize) -> (Stage<'_>, bool) {
     let mut rules = vec![("kept", serde_json::from_str(rule).unwrap())];
     rules.extend(["pair", "sole", "bare", "shown", "counted"].map(|table| (table, read.clone())));
     let mut role = role_of(db, rules);
+    role["media"] = json!({"read": true});
     let unlimited = Caller::with_role(db, &create_role(&role), json!({}));
     role["maxRows"] = json!(max_rows);
     if max_rows.is_none() {
@@ -304,6 +306,11 @@ async fn the_parts_of_every_list_make_up_the_whole(host: Host) {
 
 async fn the_client_reads_whole_lists(host: Host) {
     let db = TestDb::new(host, SCHEMA).await;
+    let shelf = TestFolder::new(host);
+    let names: Vec<String> = (1..=7).map(|number| format!("{number}.txt")).collect();
+    for name in &names {
+        shelf.put(name, "file", "text/plain", b"a seal").await;
+    }
     for at in 0..CALLERS.len() {
         let (stage, keyed) = stage(&db, at).await;
         let asked: Vec<Value> = reads(keyed)
@@ -314,13 +321,16 @@ async fn the_client_reads_whole_lists(host: Host) {
             ("SELKIE_KEY", &stage.caller.key),
             ("SELKIE_DATABASE", &db.name),
             ("SELKIE_READS", &json!(asked).to_string()),
+            ("SELKIE_FOLDER", &shelf.folder),
         ];
         let printed = node(&["test/e2e/whole.mjs"], &variables).await;
         let read: Value = serde_json::from_str(&printed).expect("JSON");
+        let files: Vec<_> = list(&read["files"]).iter().map(|file| file["name"].as_str().map(str::to_owned)).collect();
+        assert_eq!(files, names.iter().cloned().map(Some).collect::<Vec<_>>(), "files, caller {at}");
         for (name, table, _, options) in reads(keyed) {
             let whole = list(&call(&stage.unlimited, 0, table, &options).send().await.payload());
             let read = &read[name];
-            for way in ["pages", "stream"] {
+            for way in ["pages", "stream", "batch"] {
                 assert_eq!(sorted(&list(&read[way])), sorted(&whole), "{name}, caller {at}, {way}");
             }
             assert_eq!(list(&read["pagesFrom"]).len(), whole.len() - LIMIT, "{name}, caller {at}");

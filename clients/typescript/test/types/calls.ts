@@ -158,12 +158,15 @@ const answers = await selkie.batch((batch) => {
     order,
     some,
     batch.table("shop.orders").get(order.id, { select: ["at"], include: { customer: true } }),
+    batch.table("shop.orders").list({ select: ["id"], limit: 3 }),
   ];
 });
 is<number>()(answers[0]);
 is<{ id: number }>()(answers[1]);
 is<string[]>()(answers[2]);
 is<string>()(answers[3].at);
+is<number>()(answers[4][0]!.id);
+is<(boolean | undefined)[]>()([answers.more, answers.limited, answers[4].more]);
 
 // SQL
 is<Record<string, any>[]>()(await selkie.sql`SELECT ${1}`);
@@ -181,6 +184,8 @@ is<UploadedFile>()(
   }),
 );
 is<string>()((await selkie.media.sign(3, { expiresIn: 60 })).url);
+const files = await selkie.media.list({ folder: "notes", limit: 3, count: true });
+is<(boolean | undefined)[]>()([files.more, files.limited]);
 
 // Errors
 try {

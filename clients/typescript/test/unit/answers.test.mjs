@@ -33,6 +33,36 @@ test("a list is an array with its cursor and count beside", async () => {
   assert.deepEqual([list.next, list.count, list.limited], ["n", 9, true]);
 });
 
+test("a list of files says that it was cut", async () => {
+  const { selkie } = serve([success([{ id: 1 }], { count: 9, limited: true, more: true }), success([{ id: 1 }])]);
+  const cut = await selkie.media.list();
+  assert.deepEqual(cut, [{ id: 1 }]);
+  assert.deepEqual([cut.more, cut.limited, cut.count], [true, true, 9]);
+  const whole = await selkie.media.list();
+  assert.deepEqual([whole.more, whole.limited], [undefined, undefined]);
+});
+
+test("a batch says which of its lists were cut, or that any may be", async () => {
+  const answered = [[1], 7, [2], [3]];
+  for (const [envelope, cut] of [
+    [{}, [undefined, undefined, undefined, undefined]],
+    [{ more: true, limited: true }, [true, undefined, true, undefined]],
+    [{ more: true, cut: [2] }, [undefined, undefined, true, undefined]],
+  ]) {
+    const { selkie } = serve([success(structuredClone(answered), envelope)]);
+    const answers = await selkie.batch((batch) => {
+      const table = batch.table("a.b");
+      return [table.list({ limit: 1 }), table.insert({}), table.list(), table.insert([{}])];
+    });
+    assert.deepEqual(answers, answered);
+    assert.deepEqual([answers.more, answers.limited], [envelope.more, envelope.limited]);
+    assert.deepEqual(
+      answers.map(({ more }) => more),
+      cut,
+    );
+  }
+});
+
 test("pages follow the cursor, also from a page by number", async () => {
   const { selkie, sent } = serve([success([1, 2], { next: "n" }), success([3])]);
   assert.deepEqual(await all(selkie.table("a.b").pages({ page: 2, limit: 2 })), [[1, 2], [3]]);

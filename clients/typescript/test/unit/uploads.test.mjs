@@ -98,3 +98,19 @@ test("an interrupted upload is resumed by its address, and the file is known wit
     thumbnailUrl: "t",
   });
 });
+
+test("a file's folder may be called as the path of all files is", async () => {
+  for (const [url, path, folder] of [
+    ["http://selkie.test/", "/media/p/media/a.png", "media"],
+    ["http://selkie.test/", "/media/p/x/media/y/a.png", "x/media/y"],
+    ["http://selkie.test/", "/media/media/media/a.png", "media"],
+    ["http://selkie.test/", "/media/p/a.png", ""],
+    ["http://selkie.test/media/", "/media/media/p/a.png", ""],
+    ["http://selkie.test/media/", "/media/p/x/a.png", "x"],
+  ]) {
+    const address = `http://cdn.test${path}?v=1`;
+    const { selkie } = serve([created, at(10, { ...finished, "selkie-media-url": address })], { url });
+    const uploaded = await selkie.media.upload(file, options);
+    assert.deepEqual(uploaded, { id: 7, name: "a.png", folder, url: address }, path);
+  }
+});
