@@ -396,5 +396,7 @@ export interface TableSchema {
   kind: "table" | "view";
   methods: string[];
   schema: SchemaField[];
+  /** The fields of each full-text index: a search must name exactly the fields of one. Absent if there is none. */
+  fullText?: string[][];
   relations: SchemaRelation[];
 }

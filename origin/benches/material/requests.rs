@@ -110,6 +110,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> TableAccess {
         values: Arc::default(),
         references: None,
         comment: String::new(),
+        full_text: Vec::new(),
         sorted_chars: None,
     };
     let table = Arc::new(Table::new(

@@ -44,8 +44,9 @@ const VIEW: &str = "SELECT IS_UPDATABLE = 'NO', VIEW_DEFINITION FROM information
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
      GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
-const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
-     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND NON_UNIQUE = 0 ORDER BY INDEX_NAME, SEQ_IN_INDEX";
+const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME, INDEX_TYPE = 'FULLTEXT' FROM information_schema.STATISTICS \
+     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND (NON_UNIQUE = 0 OR INDEX_TYPE = 'FULLTEXT') \
+     ORDER BY INDEX_NAME, SEQ_IN_INDEX";
 const FOREIGN_KEYS: &str = "SELECT COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA ORDER BY BINARY CONSTRAINT_NAME";
@@ -69,6 +70,7 @@ const PARSED_AT_ONCE_MAX_BYTES: usize = 256 * 1024;
 type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
 type RelationRow = (String, String, String, Option<String>, Option<String>);
+type IndexRow = (String, String, bool);
 
 #[derive(Debug)]
 pub(super) enum Found {
@@ -205,8 +207,9 @@ struct TableRows {
     transactional: bool,
     innodb: bool,
     columns: Vec<ColumnRow>,
-    /// Holds the names of index and column, for each column of a unique index or primary key.
-    indexes: Vec<(String, String)>,
+    /// Holds the names of index and column, and whether it is a full-text index, for each column of such an index, of a
+    /// unique index or of the primary key.
+    indexes: Vec<IndexRow>,
     /// Column, referenced table and referenced column, for each column of a foreign key.
     references: Vec<(String, String, String)>,
     /// Name and condition of each CHECK. A column's own has no name here.
@@ -244,7 +247,7 @@ impl TableRows {
             // A view may call functions, reach triggers of other databases, also through other views, and take a lock.
             stored_code: self.triggers > 0 || self.view,
             inserts: InsertTraits {
-                unique_key: !self.indexes.is_empty(),
+                unique_key: self.indexes.iter().any(|(.., full_text)| !full_text),
                 update_triggers: self.update_triggers,
                 transactional: self.transactional,
                 innodb: self.innodb,
@@ -271,22 +274,24 @@ struct Facts {
     unique: HashMap<String, Vec<String>>,
     /// The names of the table's CHECK constraints over each column that alone has some.
     checks: HashMap<String, Vec<String>>,
+    /// The names of the full-text indexes of each column that has some.
+    full_text: HashMap<String, Vec<String>>,
     json: HashSet<String>,
     references: HashMap<String, Reference>,
 }
 
 impl Facts {
-    fn gather(
-        indexes: &[(String, String)],
-        references: Vec<(String, String, String)>,
-        checks: &[(String, String)],
-    ) -> Self {
+    fn gather(indexes: &[IndexRow], references: Vec<(String, String, String)>, checks: &[(String, String)]) -> Self {
         // Sorted by name, so that every origin pages by the same key.
         let mut members: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (index, column) in indexes {
-            members.entry(index).or_default().push(column);
+        let (mut unique, mut full_text): (HashMap<String, Vec<String>>, HashMap<String, Vec<String>>) =
+            Default::default();
+        for (index, column, is_full_text) in indexes {
+            match is_full_text {
+                true => full_text.entry(column.clone()).or_default().push(index.clone()),
+                false => members.entry(index).or_default().push(column),
+            }
         }
-        let mut unique: HashMap<String, Vec<String>> = HashMap::new();
         for (index, columns) in &members {
             if let [column] = columns[..] {
                 unique.entry(column.to_owned()).or_default().push((*index).to_owned());
@@ -301,6 +306,7 @@ impl Facts {
         Self {
             unique,
             checks: checked,
+            full_text,
             primary: members.get("PRIMARY").into_iter().flatten().map(|name| (*name).to_owned()).collect(),
             keys: members
                 .iter()
@@ -386,6 +392,7 @@ fn column(
         primary: facts.primary.contains(&name),
         unique: facts.unique.get(&name).cloned().unwrap_or_default(),
         checks: facts.checks.get(&name).cloned().unwrap_or_default(),
+        full_text: facts.full_text.get(&name).cloned().unwrap_or_default(),
         references: facts.references.get(&name).cloned(),
         comment,
     })

@@ -9,7 +9,7 @@ pub use members::Members;
 use shared::envelope::ColumnLabels;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 #[derive(Debug)]
@@ -88,6 +88,8 @@ pub struct Column {
     pub unique: Vec<String>,
     /// The names of the table's CHECK constraints over this column alone.
     pub checks: Vec<String>,
+    /// The names of the full-text indexes that have this column.
+    pub full_text: Vec<String>,
     pub values: Arc<Members>,
     /// The referenced table may be in another database.
     pub references: Option<Reference>,
@@ -307,6 +309,17 @@ impl Table {
         self.traits
     }
 
+    /// The columns of each full-text index whose columns are all readable.
+    pub fn full_text(&self) -> Vec<Vec<usize>> {
+        let mut indexes: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (at, column) in self.columns.iter().enumerate() {
+            for index in &column.full_text {
+                indexes.entry(index).or_default().push(at);
+            }
+        }
+        indexes.into_values().filter(|index| index.iter().all(|at| *at < self.readable)).collect()
+    }
+
     pub fn layout(&self) -> Arc<Layout> {
         Arc::clone(&self.whole)
     }
@@ -351,8 +364,9 @@ impl Column {
     fn bytes(&self) -> usize {
         const STRING_BYTES: usize = size_of::<String>() + 16;
         let texts = self.name.as_str().len() + self.comment.len();
-        let checks: usize = self.checks.iter().map(|check| STRING_BYTES + check.len()).sum();
-        size_of::<Self>() + texts + self.default.as_ref().map_or(0, String::len) + checks
+        let names = self.checks.iter().chain(&self.full_text);
+        let names: usize = names.map(|name| STRING_BYTES + name.len()).sum();
+        size_of::<Self>() + texts + self.default.as_ref().map_or(0, String::len) + names
     }
 
     fn type_bytes(&self) -> usize {

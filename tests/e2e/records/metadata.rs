@@ -1,6 +1,7 @@
 //! `OPTIONS` and `_schema`, and CORS preflights, which also use OPTIONS.
 
 use crate::host::{Call, Host};
+use crate::roles::Caller;
 use crate::service::shared;
 use crate::test_db::TestDb;
 use reqwest::Method;
@@ -18,6 +19,7 @@ cases! {
     Both: [
         options_and_schema_are_the_same,
         each_field_is_described,
+        full_text_indexes_of_readable_fields_are_listed,
         methods_are_what_the_key_may_do,
         a_preflight_needs_no_key,
         an_options_that_is_no_preflight_needs_a_key,
@@ -103,6 +105,23 @@ async fn each_field_is_described(host: Host) {
     for absent in ["values", "references"] {
         assert!(body.get(absent).is_none_or(Value::is_null), "{body}");
     }
+}
+
+async fn full_text_indexes_of_readable_fields_are_listed(host: Host) {
+    let table = "CREATE TABLE t (id INT PRIMARY KEY, title VARCHAR(50), body TEXT, note TEXT, code CHAR(9) UNIQUE, KEY (note(9)), \
+                 FULLTEXT KEY b (title, body), FULLTEXT KEY a (note), FULLTEXT KEY c (title))";
+    let db = TestDb::new(host, &[table, "CREATE TABLE plain (id INT PRIMARY KEY)"]).await;
+    let caller = |fields: Value| Caller::new(&db, [("t", json!({"read": {"fields": fields}}))], json!({}));
+    for (key, expected) in [
+        (shared().full_key.clone(), json!([["note"], ["title", "body"], ["title"]])),
+        (shared().read_key.clone(), json!([["note"], ["title", "body"], ["title"]])),
+        (caller(json!({"omit": ["body"]})).key, json!([["note"], ["title"]])),
+        (caller(json!(["id", "body"])).key, Value::Null),
+    ] {
+        let answer = db.call(Method::GET, "t/_schema").key(&key).send().await;
+        assert_eq!(answer.payload()["fullText"], expected, "{answer}");
+    }
+    assert_eq!(db.get("plain/_schema").await.payload()["fullText"], Value::Null);
 }
 
 async fn methods_are_what_the_key_may_do(host: Host) {

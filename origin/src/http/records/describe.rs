@@ -34,10 +34,13 @@ pub(in crate::http) async fn describe(
     };
     let relations = visible(&relations, &access, &reads);
     let fields = table.columns().iter().enumerate();
+    let name_of = |at: &usize| table.column(*at).name.as_str();
+    let full_text = table.full_text();
     let description = Description {
         kind: if table.traits().view { "view" } else { "table" },
         methods: methods(caller.grant(), table.traits(), |action| !table.is_broken() && access.may(action)),
         schema: fields.map(|(at, column)| Field::of(at, column, &access, caller)).collect(),
+        full_text: full_text.iter().map(|index| index.iter().map(name_of).collect()).collect(),
         relations: relations.iter().map(|relation| Related::of(relation)).collect(),
     };
     let json = serde_json::to_vec(&description)
@@ -53,10 +56,14 @@ pub(in crate::http) fn methods(grant: &Grant, traits: Traits, may: impl Fn(Actio
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Description<'a> {
     kind: &'static str,
     methods: Vec<&'static str>,
     schema: Vec<Field<'a>>,
+    /// The fields of each full-text index: a search must name exactly the fields of one.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    full_text: Vec<Vec<&'a str>>,
     relations: Vec<Related<'a>>,
 }
 

@@ -23,6 +23,7 @@ fn column(name: &str, kind: Kind, type_text: &str) -> Column {
         values: Arc::default(),
         references: None,
         comment: String::new(),
+        full_text: Vec::new(),
         sorted_chars: None,
     }
 }

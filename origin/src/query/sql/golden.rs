@@ -52,6 +52,7 @@ fn column(name: &str, kind: Kind) -> Column {
         values: Arc::default(),
         references: None,
         comment: String::new(),
+        full_text: Vec::new(),
         sorted_chars: (kind == Kind::Json).then_some(256),
     }
 }

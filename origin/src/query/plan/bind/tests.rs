@@ -24,6 +24,7 @@ fn column(kind: Kind, type_text: &str, values: &[&str]) -> Column {
         values: Arc::new(values.iter().collect()),
         references: None,
         comment: String::new(),
+        full_text: Vec::new(),
         sorted_chars: None,
     }
 }
