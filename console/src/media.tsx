@@ -1,5 +1,5 @@
 // The media library: folders, thumbnails, previews, uploads with progress, signed links.
-import { type FileInfo, isSelkieError } from "@selkie/client";
+import { type FileInfo, isSelkieError, type ListFiles } from "@selkie/client";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, holder, route, to } from "./session";
 import { texts } from "./texts";
@@ -9,7 +9,7 @@ import { sizeOf } from "./values";
 const words = texts.media;
 const PAGE_FILES = 120;
 /** Maximum files from whose paths the folders are listed: the API lists only files, not folders. */
-const FOLDERS_FROM_FILES = 5_000;
+const FOLDERS_FROM_FILES = 50_000;
 const SIGNED_SECONDS = 3_600;
 /** The size in bytes of an upload's parts: small, so that its progress can be shown. */
 const PART_BYTES = 1_000_000;
@@ -21,6 +21,22 @@ interface Upload {
   sent: number;
   error?: unknown;
   isDone?: true;
+}
+
+interface Files {
+  list: FileInfo[];
+  hasMore: boolean;
+}
+
+/** Reads the newest files, as many answers as it takes: a role or the server may allow fewer files in one answer. */
+async function newest(most: number, options: ListFiles = {}): Promise<Files> {
+  const list: FileInfo[] = [];
+  for (;;) {
+    const part = await api().media.list({ ...options, limit: most - list.length, offset: list.length });
+    list.push(...part);
+    const hasMore = part.more === true && part.length > 0;
+    if (!hasMore || list.length >= most) return { list, hasMore };
+  }
 }
 
 export function Media() {
@@ -39,19 +55,17 @@ export function Media() {
     again,
   } = useLoad(
     () =>
-      api().media.list({
+      newest(limit, {
         ...(folder === null ? {} : { folder }),
         ...(kind ? { type: kind as "image" } : {}),
-        limit,
-        count: true,
       }),
     [folder, kind, limit],
   );
   const [shown, setShown] = useState(files);
   useEffect(() => void (files && setShown(files)), [files]);
-  const all = useLoad(() => api().media.list({ limit: FOLDERS_FROM_FILES }), []);
+  const all = useLoad(() => newest(FOLDERS_FROM_FILES), []);
   const folders = useMemo(() => {
-    const names = new Set<string>([...(all.value ?? []), ...(shown ?? [])].map((file) => file.folder));
+    const names = new Set<string>([...(all.value?.list ?? []), ...(shown?.list ?? [])].map((file) => file.folder));
     return [...names].sort((one, other) => one.localeCompare(other));
   }, [all.value, shown]);
   const mayWrite = holder.value.access !== "read";
@@ -165,12 +179,13 @@ export function Media() {
           {folders.map((name) => (
             <div key={name}>{link(name, name || words.root)}</div>
           ))}
+          {all.value?.hasMore && <p class="dim small">{words.someFolders(FOLDERS_FROM_FILES)}</p>}
         </nav>
         <div class="files" tabIndex={0} role="group" aria-label={words.heading}>
           {error ? <Problem error={error} again={again} /> : null}
-          {shown?.length === 0 && <p class="pad">{mayWrite ? words.empty : words.emptyRead}</p>}
+          {shown?.list.length === 0 && <p class="pad">{mayWrite ? words.empty : words.emptyRead}</p>}
           <ul>
-            {shown?.map((file) => (
+            {shown?.list.map((file) => (
               <li key={file.id}>
                 <button type="button" class="thumb" onClick={() => setChosen(file)}>
                   <Thumbnail file={file} />
@@ -188,9 +203,7 @@ export function Media() {
               </li>
             ))}
           </ul>
-          {(shown?.count ?? 0) > (shown?.length ?? 0) && (
-            <Button label={words.more} onClick={() => setLimit(limit + PAGE_FILES)} />
-          )}
+          {shown?.hasMore && <Button label={words.more} onClick={() => setLimit(limit + PAGE_FILES)} />}
         </div>
       </div>
       {chosen && (

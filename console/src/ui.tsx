@@ -114,6 +114,17 @@ export function Problem({ error, again }: { error: unknown; again?: () => void }
   );
 }
 
+/** Shows what the service warns of in an answer that is no refusal. */
+export const Warnings = ({ of }: { of: readonly string[] | undefined }) => (
+  <>
+    {of?.map((warning) => (
+      <p class="notice danger" role="alert" key={warning}>
+        {warning}
+      </p>
+    ))}
+  </>
+);
+
 /** A button that opens a panel below it; Escape and a click elsewhere close the panel. */
 export function Popup({
   icon,

@@ -80,6 +80,18 @@ export async function manage(browser, { url, database, link, call, folder }) {
   await tab.press("End the test");
   await tab.sees("full key", ".who");
   await tab.go("#/roles/reader");
+  await tab.page.waitForSelector(".role textarea");
+  await areaText(`{"tables": {"${database}.authors": {"read": {"rows": {"name": {"value": {"claim": "nick"}}}}}}}`);
+  await tab.press("Save role");
+  await tab.sees("whose collation ignores case", ".role [role=alert]");
+  await tab.isAccessible("a warning of a role", ["dark", "light"]);
+  await tab.press("Create a key with this role", "link");
+  await tab.fill("Name", "nameless", ".manage form");
+  await tab.press("Create key");
+  await tab.sees("the claims nick, which this key lacks", ".created [role=alert]");
+  await tab.isAccessible("a warning of a key", ["dark", "light"]);
+  await tab.press("Done");
+  await tab.go("#/roles/reader");
   await tab.press("Delete role");
   await tab.click("dialog .danger");
   await tab.page.waitForFunction(() => document.querySelector(".role nav ul")?.innerText.includes("reader") === false);

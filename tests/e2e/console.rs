@@ -122,6 +122,10 @@ async fn users_do_their_tasks_in_the_console(host: Host) {
         json!({"read": {"rows": own, "fields": {"omit": ["big"]}}, "update": {"fields": ["note"], "rows": own}});
     set_role_in(shared(), &project, "author", &json!({"tables": {format!("{database}.books"): books}}));
     let author = shared().create_role_key(&project, "author", &[]).token;
+    let visitor =
+        json!({"tables": {format!("{database}.later"): {"read": true}}, "media": {"read": true}, "maxRows": 50});
+    set_role_in(shared(), &project, "visitor", &visitor);
+    let visitor = shared().create_role_key(&project, "visitor", &[]).token;
     let link = crate::management::link(&project).await;
     let mut command = Command::new("node");
     clear_settings(&mut command);
@@ -130,6 +134,7 @@ async fn users_do_their_tasks_in_the_console(host: Host) {
         ("SELKIE_KEY", &full),
         ("SELKIE_READ_KEY", &read),
         ("SELKIE_ROLE_KEY", &author),
+        ("SELKIE_VISITOR_KEY", &visitor),
         ("SELKIE_DATABASE", &database),
         ("SELKIE_FOLDER", &project),
         ("SELKIE_LINK", &link),

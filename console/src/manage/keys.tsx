@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { api, holder, route } from "../session";
 import { texts } from "../texts";
-import { Button, Copy, Dialog, Problem, Spinner, useLoad, useTitle } from "../ui";
+import { Button, Copy, Dialog, Problem, Spinner, useLoad, useTitle, Warnings } from "../ui";
 
 const words = texts.keys;
 /** Characters of an id that tell keys apart; UUIDv7 begin with the time. */
@@ -181,7 +181,7 @@ function Create({ onCreated }: { onCreated: () => void }) {
   const [grant, setGrant] = useState(asked ? `role:${asked}` : "read");
   const [claims, setClaims] = useState("");
   const [expires, setExpires] = useState(ends ? "1h" : "90d");
-  const [created, setCreated] = useState<string | null>(null);
+  const [created, setCreated] = useState<{ key: string; warnings?: string[] } | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isWrong, setWrong] = useState(false);
   const roles = useLoad(roleNames, []);
@@ -199,7 +199,7 @@ function Create({ onCreated }: { onCreated: () => void }) {
         ...(role === null ? { access: grant } : { role, claims: own }),
         ...(expires ? { expires } : {}),
       };
-      setCreated((await api().request<{ key: string }>("POST", "keys", { body, retries: 0 })).key);
+      setCreated(await api().request("POST", "keys", { body, retries: 0 }));
       setName("");
       onCreated();
     } catch (refused) {
@@ -269,9 +269,10 @@ function Create({ onCreated }: { onCreated: () => void }) {
       {created && (
         <div class="notice created" role="status">
           <p>{words.created}</p>
-          <pre class="code">{created}</pre>
+          <pre class="code">{created.key}</pre>
+          <Warnings of={created.warnings} />
           <div class="row">
-            <Copy text={created} label={words.copy} done={words.copied} />
+            <Copy text={created.key} label={words.copy} done={words.copied} />
             <Button label={words.done} onClick={() => setCreated(null)} />
           </div>
         </div>

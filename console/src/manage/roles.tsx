@@ -1,8 +1,9 @@
 // The roles of the project: their files, and a look at the console as one of their keys.
+import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { api, beginTest, holder, keep, kept, to } from "../session";
 import { texts } from "../texts";
-import { Button, Dialog, Icon, Problem, Spinner, useLoad, useTitle } from "../ui";
+import { Button, Dialog, Icon, Problem, Spinner, useLoad, useTitle, Warnings } from "../ui";
 import { jsonText } from "../values";
 import { claimsOf, roleNames } from "./keys";
 
@@ -17,6 +18,9 @@ const TEMPLATE = `{
   }
 }
 `;
+
+/** What the service warned of when a role was saved. A new role is then shown by another editor. */
+const told = signal<{ role: string; warnings: string[] | undefined } | null>(null);
 
 export function Roles({ name }: { name: string }) {
   const roles = useLoad(roleNames, []);
@@ -80,6 +84,7 @@ function Editor({ name, text }: { name: string; text: string }) {
   const attempt = async (change: () => Promise<void>) => {
     setError(null);
     setDone(false);
+    told.value = null;
     await change().catch(setError);
   };
   const change = (next: string) => {
@@ -91,10 +96,12 @@ function Editor({ name, text }: { name: string; text: string }) {
     event.preventDefault();
     void attempt(async () => {
       // As text: to parse and write it would round its large numbers.
-      await api().request("PUT", path, { body: new Blob([file], { type: "application/json" }) });
+      const body = new Blob([file], { type: "application/json" });
+      const { warnings } = await api().request<{ warnings?: string[] }>("PUT", path, { body });
       setSaved(file);
       keep(draft, undefined);
       setDone(true);
+      told.value = { role: wanted.trim(), warnings };
       if (!name) location.hash = to("roles", [wanted.trim()]);
     });
   };
@@ -141,6 +148,7 @@ function Editor({ name, text }: { name: string; text: string }) {
         )}
       </form>
       {error !== null && <Problem error={error} />}
+      {told.value?.role === name && <Warnings of={told.value.warnings} />}
       {name && (
         <section class="stack">
           <h2>{words.test}</h2>

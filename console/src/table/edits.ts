@@ -257,13 +257,13 @@ export class Edits {
     const at = error.details.operation ?? (list.length === 1 ? 0 : undefined);
     const edit = at === undefined ? undefined : list[at];
     if (!edit) {
+      error.message = withoutIndex(error.message);
       this.fault.value = error;
       return;
     }
     const faults: Fault[] = own
       .filter((fault) => fault.at === undefined || fault.at === at)
-      // The index counts the operations of the request, which the user does not see.
-      .map(({ code, message, field }) => ({ code, message: message.replace(/^Operation \d+: /, ""), field }));
+      .map(({ code, message, field }) => ({ code, message: withoutIndex(message), field }));
     if (faults[0]) faults[0].hint = error.hint;
     this.#patch(edit.id, { faults });
     if (error.code === "precondition_failed" || error.code === "record_not_found") {
@@ -274,6 +274,9 @@ export class Edits {
     }
   }
 }
+
+/** Removes the index of an operation of the request, which the user does not see. */
+const withoutIndex = (message: string) => message.replace(/^Operation \d+: /, "");
 
 /** Returns whether the server refused a write because the table's engine has no transactions. Nothing was written
  * then. */

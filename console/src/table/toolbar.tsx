@@ -1,10 +1,9 @@
 // The controls above a table: filters, search, columns, and the request as code.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { indexesOf, kindOf, type Schema } from "../schema";
-import { holder } from "../session";
+import { kindOf, type Schema } from "../schema";
 import { texts } from "../texts";
-import { Button, Copy, Popup, useLoad } from "../ui";
+import { Button, Copy, Popup } from "../ui";
 import { asClient, asCurl, type Filter, isComplete, operatorOf, operatorsOf, type Query } from "./query";
 
 const SHOWN_LIMIT = 100;
@@ -19,16 +18,16 @@ interface Props {
 }
 
 export function ToolBar({ children, ...props }: Props & { children: ComponentChildren }) {
-  const { database, table, schema, query } = props;
-  const index = useSearched(database, table, schema);
+  const { schema, query } = props;
+  const indexes = schema.fullText ?? [];
   return (
     <div class="toolbar" role="toolbar" aria-label={props.table}>
       <Popup icon="filter" label={texts.table.filter} badge={query.filters.filter(isComplete).length || undefined} wide>
         {(close) => <Filters {...props} close={close} />}
       </Popup>
-      {index !== null && (
+      {indexes.length > 0 && (
         <Popup icon="search" label={texts.table.search} badge={query.search ? 1 : undefined}>
-          {(close) => <Search {...props} fields={index} close={close} />}
+          {(close) => <Search {...props} indexes={indexes} close={close} />}
         </Popup>
       )}
       <Popup icon="columns" label={texts.table.columns} badge={query.columns?.length}>
@@ -41,22 +40,6 @@ export function ToolBar({ children, ...props }: Props & { children: ComponentChi
     </div>
   );
 }
-
-/** Returns the fields of the table's first FULLTEXT index, which only full keys can read; for other keys all text
- * fields. Returns null if there is none, or as long as it is not known. */
-function useSearched(database: string, table: string, schema: Schema): string[] | null {
-  const { value } = useLoad(async () => {
-    const fields =
-      holder.value.access === "full"
-        ? (await indexesOf(database, table)).find(({ type }) => type === "FULLTEXT")?.fields
-        : textFields(schema);
-    return fields?.length ? fields : null;
-  }, [database, table, schema]);
-  return value ?? null;
-}
-
-const textFields = (schema: Schema) =>
-  schema.schema.filter((field) => ["text", "long"].includes(kindOf(field))).map(({ name }) => name);
 
 type PanelProps = Props & { close: () => void };
 
@@ -158,9 +141,8 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
   );
 }
 
-function Search({ schema, query, setQuery, close, fields: preselected }: PanelProps & { fields: string[] }) {
-  const candidates = textFields(schema);
-  const [fields, setFields] = useState<string[]>(query.search?.fields ?? preselected);
+function Search({ query, setQuery, close, indexes }: PanelProps & { indexes: string[][] }) {
+  const [fields, setFields] = useState<string[]>(query.search?.fields ?? indexes[0]!);
   const [term, setTerm] = useState(query.search?.searchTerm ?? "");
   const submit = (event: Event) => {
     event.preventDefault();
@@ -182,18 +164,15 @@ function Search({ schema, query, setQuery, close, fields: preselected }: PanelPr
       />
       <fieldset>
         <legend>{texts.table.searchIn}</legend>
-        {candidates.map((name) => (
-          <label class="check" key={name}>
+        {indexes.map((index) => (
+          <label class="check" key={index.join()}>
             <input
-              type="checkbox"
-              checked={fields.includes(name)}
-              onChange={(event) =>
-                setFields(
-                  candidates.filter((one) => (one === name ? event.currentTarget.checked : fields.includes(one))),
-                )
-              }
+              type="radio"
+              name="index"
+              checked={index.join() === fields.join()}
+              onChange={() => setFields(index)}
             />
-            {name}
+            {index.join(", ")}
           </label>
         ))}
       </fieldset>
@@ -207,7 +186,7 @@ function Search({ schema, query, setQuery, close, fields: preselected }: PanelPr
             close();
           }}
         />
-        <Button type="submit" look="main" label={texts.table.search} disabled={fields.length === 0} />
+        <Button type="submit" look="main" label={texts.table.search} />
       </div>
     </form>
   );
