@@ -182,6 +182,7 @@ async function send(operation, pointer, request, expectation) {
   if (!operation.responses[status]) return fail("the document has no such status");
   // MariaDB judges lengths and ranges when it finds a record to change.
   const changesNothing = /"payload":(0|null|\[\])[,}]/.test(text);
+  if (expectation === "taken" && answer.status >= 400) return fail("the service refused what the document allows");
   if (expectation === "refused" && answer.status < 400 && !changesNothing)
     return fail("the service took what the document forbids");
   const reference = operation.responses[status].$ref;
@@ -204,6 +205,29 @@ const isRead = ({ operationId }) => /\.(list|get|query)$/.test(operationId);
 const SHAPING = ["selectFields", "select", "omitFields", "join", "include", "group", "fullTextSearch"];
 /** What changes more than this database, or asks others. */
 const LEFT_OUT = ["databases", "sql", "upload", "deleteFile", "signFile", "files", "file"];
+
+/** Operations of a batch, and whether the service takes them: the document says the same of each. */
+const BATCHED = [
+  [{ method: "GET", path: `${database}/tags?limit=1` }, true],
+  [{ method: "GET", path: `/api/v1/crud/${database}/kinds/1/` }, true],
+  [{ method: "GET", path: `${database}/tags/_schema` }, false],
+  [{ method: "POST", path: `${database}/tags/query`, body: { limit: 1 } }, true],
+  [{ method: "POST", path: `${database}/tags/1`, body: { name: "salt" } }, false],
+  [{ method: "PATCH", path: `${database}/tags/1?dryRun=true`, body: { name: "rye" } }, true],
+  [{ method: "PATCH", path: `${database}/tags/_schema?dryRun=true`, body: { name: "rye" } }, false],
+  [{ method: "DELETE", path: `${database}/kinds/1?dryRun=true` }, true],
+  [{ method: "DELETE", path: `${database}/tags/_schema/` }, false],
+];
+const batch = document.paths["/batch"]?.post;
+// Only a full key may do all of these.
+if (batch && document.paths["/sql"]) {
+  for (const [operation, isTaken] of BATCHED) {
+    const request = { method: "POST", path: "/batch", query: [], headers: {}, body: { operations: [operation] } };
+    const fault = check("/paths/~1batch/post/requestBody/content/application~1json/schema", request.body);
+    if ((fault === null) !== isTaken) failures.push(`the document of ${JSON.stringify(operation)}: ${fault}`);
+    await send(batch, "/paths/~1batch/post", request, isTaken ? "taken" : "refused");
+  }
+}
 
 for (const [path, item] of Object.entries(document.paths)) {
   for (const [method, operation] of Object.entries(item)) {

@@ -11,7 +11,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 cases! {
-    Origin: [
+    Both: [
         openapi_fetch_is_typed_by_the_document,
         openapi_python_client_generates_every_operation,
     ],
