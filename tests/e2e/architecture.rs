@@ -22,6 +22,7 @@ cases! {
         no_file_has_a_name_without_meaning,
         each_file_says_what_it_is_for,
         every_crate_takes_the_workspaces_lints,
+        make_run_builds_what_the_readme_calls,
     ],
 }
 
@@ -378,4 +379,14 @@ async fn every_crate_takes_the_workspaces_lints(_: Host) {
         .map(ToString::to_string)
         .collect();
     must_be_empty("every crate takes the workspace's lints", &loose);
+}
+
+/// The README's examples run right after `make run`; one of them imports the client.
+async fn make_run_builds_what_the_readme_calls(_: Host) {
+    let read = |file: &str| fs::read_to_string(workspace().join(file)).expect("a file");
+    let (makefile, readme) = (read("Makefile"), read("README.md"));
+    let run = makefile.lines().find_map(|line| line.strip_prefix("run:")).expect("a target run");
+    let needs: Vec<&str> = run.split("##").next().unwrap_or_default().split_whitespace().collect();
+    assert!(readme.contains("make run") && readme.contains("\"@selkie/client\""), "the README has other examples");
+    assert!(needs.contains(&"setup") && needs.contains(&"client") && needs.contains(&"pages"), "{run}");
 }
