@@ -1,9 +1,10 @@
-//! Requests that the edge refuses by itself: the origin isn't asked, and the answer is the same as the origin's.
+//! Requests that the edge refuses by itself: the origin isn't asked, and the answer is the same as the origin's. Most are
+//! rows of `tests/refusals/table.txt`.
 
-mod bodies;
 mod heads;
-mod options;
 mod passing;
+#[path = "../../refusals/table.rs"]
+mod table;
 mod uploads;
 mod user_tokens;
 
@@ -12,8 +13,10 @@ use crate::case::eventually;
 use crate::host::{Answer, Call, Host};
 use crate::raw::{RawAnswer, Wire};
 use crate::service::shared;
+use crate::test_db::TestDb;
 use crate::worker::Worker;
 use reqwest::Method;
+use serde_json::json;
 use shared::error::ErrorCode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,6 +24,7 @@ use std::time::Duration;
 cases! {
     Own: [
         what_needs_no_database_is_refused_without_the_origin_and_in_its_words,
+        what_needs_the_schema_is_refused_in_the_origins_words,
         a_bad_upload_is_refused_in_the_origins_words,
         what_is_announced_too_large_is_refused_before_it_is_sent,
         what_needs_no_refusal_is_answered_without_the_origin_too,
@@ -106,10 +110,31 @@ fn source(code: ErrorCode) -> Source {
     }
 }
 
-/// A request that is refused, and its code.
+/// A request that is refused, its code, and, if it is of the table, its row.
 struct Refusal {
     code: ErrorCode,
     call: Call,
+    row: Option<table::Refusal>,
+}
+
+impl Refusal {
+    /// `db` stands for the table's database.
+    fn of(row: table::Refusal, db: &TestDb) -> Self {
+        let place = |text: &str| text.replace("demo/", &format!("{}/", db.name));
+        let method = Method::from_bytes(row.method.as_bytes()).expect("a method");
+        let mut call = call(method, &place(&row.target));
+        for (name, value) in &row.headers {
+            call = call.header(name, value);
+        }
+        if !row.body.is_empty() {
+            call = call.bytes(str::from_utf8(&row.body).map_or(row.body.clone(), |body| place(body).into_bytes()));
+            if !row.headers.iter().any(|(name, _)| *name == "content-type") {
+                call = call.header("content-type", "application/json");
+            }
+        }
+        let code = ErrorCode::ALL.iter().find(|code| code.as_str() == row.code);
+        Self { code: *code.expect("a code"), call, row: Some(row) }
+    }
 }
 
 /// Builds a call with the full key; the host is chosen later.
@@ -118,7 +143,7 @@ fn call(method: Method, path: &str) -> Call {
 }
 
 fn refusal(code: ErrorCode, call: Call) -> Refusal {
-    Refusal { code, call }
+    Refusal { code, call, row: None }
 }
 
 /// A worker, and the recording proxy between it and the shared service's origin.
@@ -189,7 +214,7 @@ fn compared<'a>(headers: impl Iterator<Item = (&'a str, String)>) -> BTreeSet<(S
 /// Sends a request through both hosts with the same request id. Returns how the answers differ from the expected
 /// answers; `None` if they don't.
 async fn fault(bench: &Bench, number: usize, refusal: Refusal) -> Option<String> {
-    let Refusal { code, call } = refusal;
+    let Refusal { code, call, row } = refusal;
     let call = call.header("x-request-id", &format!("refusal-{number}"));
     let direct = call.clone().at(&shared().origin).send().await;
     let through = call.at(&bench.worker.url).send().await;
@@ -199,14 +224,21 @@ async fn fault(bench: &Bench, number: usize, refusal: Refusal) -> Option<String>
     if told != expected {
         return Some(format!("the edge says\n{told:?}\nand the origin\n{expected:?}\nto {through}\n"));
     }
+    if let Some(row) = row {
+        let error = through.json()["error"].take();
+        let text = |part: &str| error[part].as_str().unwrap_or_default().to_owned();
+        let told = format!("{} {}", text("message"), text("hint"));
+        return row.fault(&text("code"), &told, error["details"]["operation"].as_u64());
+    }
     (!is_refused).then(|| format!("expected {}: {through}\n", code.as_str()))
 }
 
 async fn what_needs_no_database_is_refused_without_the_origin_and_in_its_words(_: Host) {
     let bench = Bench::start().await;
     let expired = expired_key().await;
-    let refusals: Vec<Refusal> =
-        [heads::table(&expired), options::table(), bodies::table()].into_iter().flatten().collect();
+    let db = TestDb::new(Host::Origin, TABLES).await;
+    let of_table = table::all().into_iter().filter(|row| !row.needs_schema).map(|row| Refusal::of(row, &db));
+    let refusals: Vec<Refusal> = heads::table(&expired).into_iter().chain(of_table).collect();
     let mut seen: BTreeSet<&str> = refusals.iter().map(|one| one.code.as_str()).collect();
     // Another case tests this code, with bodies that are not sent completely.
     seen.insert(ErrorCode::BodyTooLarge.as_str());
@@ -236,6 +268,31 @@ async fn what_needs_no_database_is_refused_without_the_origin_and_in_its_words(_
     assert_eq!(asked, BTreeMap::new(), "were asked of the origin");
     bench.nothing_was_asked().await;
     assert_eq!(seen, expected);
+    nothing_was_written(&db).await;
+}
+
+async fn what_needs_the_schema_is_refused_in_the_origins_words(_: Host) {
+    let bench = Bench::start().await;
+    let db = TestDb::new(Host::Origin, TABLES).await;
+    let mut faults = Vec::new();
+    for (number, row) in table::all().into_iter().filter(|row| row.needs_schema).enumerate() {
+        faults.extend(fault(&bench, number, Refusal::of(row, &db)).await);
+    }
+    assert!(faults.is_empty(), "{} differ:\n{}", faults.len(), faults.join("\n"));
+    nothing_was_written(&db).await;
+}
+
+/// What `table.txt` needs, and a record that no refused request may change.
+const TABLES: &[&str] = &[
+    "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40))",
+    "CREATE TABLE posts (id INT PRIMARY KEY AUTO_INCREMENT, title VARCHAR(40), body TEXT, views INT, day DATE, user_id INT, \
+     FOREIGN KEY (user_id) REFERENCES users (id))",
+    "INSERT INTO posts (id, title) VALUES (1, 'a')",
+];
+
+async fn nothing_was_written(db: &TestDb) {
+    let record = json!({"id": 1, "title": "a", "body": null, "views": null, "day": null, "user_id": null});
+    assert_eq!(db.exec("SELECT * FROM posts").await, json!([record]));
 }
 
 async fn a_bad_upload_is_refused_in_the_origins_words(_: Host) {

@@ -15,7 +15,6 @@ cases! {
         words_stand_for_signs,
         short_forms_mean_what_the_long_forms_mean,
         where_and_select_are_names_of_query_and_select_fields_everywhere,
-        a_condition_that_is_neither_form_hints_the_right_one,
         operators_count_in_any_case,
         filters_follow_the_collation_of_the_field,
         a_thousand_conditions_and_no_more,
@@ -146,37 +145,6 @@ async fn where_and_select_are_names_of_query_and_select_fields_everywhere(host: 
     ]});
     let answer = host.post("/api/v1/batch", &batch).send().await;
     assert_eq!(answer.payload(), json!([9, 1, 1, [{"id": 3, "owner_id": 9}]]));
-    for body in [json!({"query": {}, "where": {}}), json!({"select": "id", "selectFields": "id"})] {
-        let error = db.post("pets/query", &body).await;
-        let message = error.refused(ErrorCode::InvalidQueryOption)["message"].to_string();
-        assert!(message.contains("two names"), "{message}");
-    }
-    let both = json!({"query": {"id": 1}, "where": {"id": 1}, "data": {"name": "y"}});
-    db.put("pets", &both).await.refused(ErrorCode::InvalidQueryOption);
-}
-
-async fn a_condition_that_is_neither_form_hints_the_right_one(host: Host) {
-    let db = TestDb::new(host, ITEMS).await;
-    for (condition, hint) in [
-        (json!({"gt": 5, "value": 3}), r#"Write {"id": {"gt": …}}, or"#),
-        (json!({"fieldName": "id", "lt": 3}), r#"Write {"id": {"lt": …}}, or"#),
-        (json!({"$gt": 5}), r#"Write {"id": {"gt": …}}."#),
-        (json!({"gt": 1, "_nin": [5]}), r#"Write {"id": {"notIn": …}}."#),
-        (json!({">=": 5}), r#"Write {"id": {"gte": …}}."#),
-        (json!({"LIKE": 5}), r#"Write {"id": {"like": …}}."#),
-        (json!({"above": 5}), "operators alone: eq, ne, gt"),
-        (json!({"value": 5, "operator": ">"}), r#"{"value": …, "equality": ">"}"#),
-        (json!({"value": 5, "equality": "gte"}), r#"Did you mean ">="?"#),
-    ] {
-        let answer = db.get(&format!("items?{}", option("query", &json!({"id": condition})))).await;
-        let error = answer.refused(ErrorCode::InvalidFilter);
-        assert!(error["hint"].as_str().unwrap().contains(hint), "{condition}: {error}");
-    }
-    for condition in [json!({"isNull": "perhaps"}), json!({"between": [1]}), json!({"gt": null}), json!({})] {
-        db.get(&format!("items?{}", option("query", &json!({"id": condition}))))
-            .await
-            .refused(ErrorCode::InvalidFilter);
-    }
 }
 
 async fn operators_count_in_any_case(host: Host) {

@@ -8,6 +8,7 @@ use shared::error::ErrorCode;
 
 cases! {
     Both: [
+        sixteen_joins_are_taken,
         an_inner_join_keeps_what_matches,
         a_left_join_keeps_every_root_record,
         a_right_join_keeps_every_joined_record,
@@ -330,4 +331,14 @@ async fn joins_multiply_rows_and_limits_count_rows(host: Host) {
     let answer = ask(&db, "books", &options).await;
     assert_eq!(answer.json()["count"], 6, "{answer}");
     assert_eq!(answer.payload(), json!([{"id": 1, "stars": 5}, {"id": 1, "stars": 3}, {"id": 2, "stars": 4}]));
+}
+
+async fn sixteen_joins_are_taken(host: Host) {
+    let db = TestDb::new(host, SHOP).await;
+    let options = json!({"join": chain(16), "selectFields": ["id"], "order": by_id()});
+    assert_eq!(field(&db, "books", &options, "id").await, json!([1, 2, 3, 4, 5]));
+}
+
+fn chain(count: usize) -> Value {
+    (0..count).map(|n| with(author("LEFT JOIN"), json!({"alias": format!("a{n}"), "selectFields": []}))).collect()
 }

@@ -8,6 +8,7 @@ use shared::error::ErrorCode;
 
 cases! {
     Both: [
+        a_whole_number_may_be_written_with_a_point,
         a_list_without_options_is_all_records,
         an_empty_table_is_an_empty_list,
         a_record_is_one_object,
@@ -236,4 +237,14 @@ async fn the_demo_database_is_there(host: Host) {
         let payload = host.get(&format!("/api/v1/crud/demo/{table}?limit=3")).send().await.payload();
         assert_eq!(payload.as_array().unwrap().len(), 3, "{table}");
     }
+}
+
+async fn a_whole_number_may_be_written_with_a_point(host: Host) {
+    let db = TestDb::new(host, ITEMS).await;
+    for number in [json!(2.0), json!("2.0"), json!("2")] {
+        let body = json!({"limit": number, "page": number, "select": "id", "order": "id"});
+        assert_eq!(db.post("items/query", &body).await.payload(), json!([{"id": 3}, {"id": 4}]), "{number}");
+    }
+    let answer = db.get("items?limit=2.0&page=2.00&select=id&order=id").await;
+    assert_eq!(answer.payload(), json!([{"id": 3}, {"id": 4}]));
 }

@@ -18,7 +18,6 @@ cases! {
         a_condition_may_match,
         odd_search_terms_are_no_fault,
         what_is_no_boolean_search_is_named,
-        malformed_searches_are_refused,
         a_search_pages_by_its_score,
     ],
 }
@@ -206,31 +205,6 @@ async fn what_is_no_boolean_search_is_named(host: Host) {
         let error = answer.refused(ErrorCode::InvalidFilter);
         assert!(error["message"].to_string().contains("body"), "{answer}");
     }
-}
-
-async fn malformed_searches_are_refused(host: Host) {
-    let db = TestDb::new(host, NOTES).await;
-    for (wrong, names) in [
-        (json!(5), vec!["fullTextSearch"]),
-        (json!("x"), vec!["fullTextSearch"]),
-        (json!([]), vec!["fullTextSearch"]),
-        (json!({}), vec!["fullTextSearch"]),
-        (json!({"fields": ["body"]}), vec!["fullTextSearch", "searchTerm"]),
-        (json!({"searchTerm": "x"}), vec!["fullTextSearch", "fields"]),
-        (json!({"fields": [], "searchTerm": "x"}), vec!["fullTextSearch", "fields"]),
-        (json!({"fields": [1], "searchTerm": "x"}), vec!["fullTextSearch", "fields"]),
-        (json!({"fields": {"a": 1}, "searchTerm": "x"}), vec!["fullTextSearch", "fields"]),
-        (json!({"fields": ["body"], "searchTerm": null}), vec!["fullTextSearch", "searchTerm"]),
-        (json!({"fields": ["body"], "searchTerm": ["x"]}), vec!["fullTextSearch", "searchTerm"]),
-        (json!({"fields": ["body"], "searchTerm": "x", "mode": "fuzzy"}), vec!["fullTextSearch", "fuzzy", "boolean"]),
-        (json!({"fields": ["body"], "searchTerm": "x", "mode": 1}), vec!["fullTextSearch", "mode"]),
-        (json!({"fields": ["body"], "searchTerm": "x", "scoreAlias": 1}), vec!["fullTextSearch", "scoreAlias"]),
-        (json!({"fields": ["body"], "searchTerm": "x", "limit": 1}), vec!["fullTextSearch", "limit"]),
-    ] {
-        refused(&db, "notes", &json!({"fullTextSearch": wrong}), ErrorCode::InvalidQueryOption, &names).await;
-    }
-    let options = json!({"fullTextSearch": {"fields": ["bdy"], "searchTerm": "x"}});
-    refused(&db, "notes", &options, ErrorCode::UnknownField, &["bdy", "body"]).await;
 }
 
 async fn a_search_pages_by_its_score(host: Host) {

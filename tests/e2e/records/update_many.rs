@@ -13,10 +13,7 @@ cases! {
         the_operator_between_conditions_may_be_or,
         conditions_take_operators_lists_and_null,
         patch_updates_many_too,
-        nothing_is_updated_by_omission,
-        what_does_not_belong_in_the_body_is_refused,
         a_value_that_does_not_fit_changes_no_record,
-        options_in_the_url_are_refused,
     ],
 }
 
@@ -79,50 +76,6 @@ async fn patch_updates_many_too(host: Host) {
     assert_eq!(changed(&db).await, [1]);
 }
 
-async fn nothing_is_updated_by_omission(host: Host) {
-    let db = TestDb::new(host, ITEMS).await;
-    let data = json!({"note": "new"});
-    let bodies = [
-        json!({}),
-        json!([]),
-        json!({"data": data}),
-        json!({"updateKeyValues": [], "data": data}),
-        json!({"updateKeyValues": null, "data": data}),
-        json!({"updateKeyValues": {}, "data": data}),
-        json!({"updateKeyValues": "id", "data": data}),
-        json!({"updateKeyValues": [{}], "data": data}),
-        json!({"updateKeyValues": [{"key": "id"}], "data": data}),
-        json!({"updateKeyValues": [{"value": 1}], "data": data}),
-        json!({"updateKeyValues": [{"key": "id", "value": [], "operator": "NOT IN"}], "data": data}),
-        json!({"updateKeyValuesOperator": "OR", "data": data}),
-        json!({"deleteKeyValues": [{"key": "id", "value": 1}], "data": data}),
-    ];
-    for request in bodies {
-        let answer = db.put("items", &request).await;
-        assert_eq!(answer.status, 400, "{answer}");
-    }
-    let none = db.call(Method::PUT, "items").send().await;
-    assert_eq!(none.status, 400, "{none}");
-    assert_eq!(changed(&db).await, [] as [Value; 0]);
-}
-
-async fn what_does_not_belong_in_the_body_is_refused(host: Host) {
-    let db = TestDb::new(host, ITEMS).await;
-    let conditions = json!([{"key": "id", "value": 1}]);
-    for (request, code) in [
-        (json!({"updateKeyValues": conditions}), ErrorCode::InvalidBody),
-        (json!({"updateKeyValues": conditions, "data": {}}), ErrorCode::InvalidBody),
-        (json!({"updateKeyValues": conditions, "data": [{"note": "new"}]}), ErrorCode::InvalidBody),
-        (json!({"updateKeyValues": conditions, "data": {"note": "new"}, "note": "new"}), ErrorCode::InvalidBody),
-        (json!({"updateKeyValues": conditions, "data": {"nope": "new"}}), ErrorCode::UnknownField),
-        (json!({"updateKeyValues": [{"key": "nope", "value": 1}], "data": {"note": "new"}}), ErrorCode::UnknownField),
-        (json!({"updateKeyValues": [{"key": "id", "value": "x"}], "data": {"note": "new"}}), ErrorCode::InvalidFilter),
-    ] {
-        db.put("items", &request).await.refused(code);
-    }
-    assert_eq!(changed(&db).await, [] as [Value; 0]);
-}
-
 async fn a_value_that_does_not_fit_changes_no_record(host: Host) {
     let db = TestDb::new(host, ITEMS).await;
     let request = json!({
@@ -130,15 +83,5 @@ async fn a_value_that_does_not_fit_changes_no_record(host: Host) {
         "data": {"note": "new", "name": "far too long for a name of forty characters at most"}
     });
     db.put("items", &request).await.refused(ErrorCode::InvalidValue);
-    assert_eq!(changed(&db).await, [] as [Value; 0]);
-}
-
-async fn options_in_the_url_are_refused(host: Host) {
-    let db = TestDb::new(host, ITEMS).await;
-    let request = body(json!([{"key": "id", "value": 1}]));
-    for query in ["limit=1", "updateKeyValues=[]"] {
-        let answer = db.put(&format!("items?{query}"), &request).await;
-        answer.refused(ErrorCode::InvalidQueryOption);
-    }
     assert_eq!(changed(&db).await, [] as [Value; 0]);
 }

@@ -65,66 +65,6 @@ fn an_operation_means_the_same_in_a_batch_as_alone() {
     }
 }
 
-/// Invalid operations, each with its error code.
-const FAULTY: &[(&str, ErrorCode)] = &[
-    ("5", ErrorCode::InvalidBody),
-    ("{}", ErrorCode::InvalidBody),
-    (r#"{"method": "POST"}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "POST", "path": 5}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "POST", "path": "a/b", "body": {}, "headers": {}}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "POST", "path": "a/b", "body": []}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "POST", "path": "a/b"}"#, ErrorCode::InvalidJson),
-    (r#"{"method": "GET", "path": "a/b", "body": {}}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "HEAD", "path": "a/b"}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "OPTIONS", "path": "a/b"}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "GET", "path": "a/b/_schema"}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "POST", "path": "/api/v1/sql", "body": {"query": "SELECT 1"}}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "POST", "path": "/api/v1/batch", "body": {"operations": []}}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "GET", "path": "/api/v1/media"}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "GET", "path": "/crud/a/b"}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "GET", "path": "a"}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "GET", "path": "a/b/c/d"}"#, ErrorCode::RouteNotFound),
-    (r#"{"method": "PUT", "path": "a/b/_schema"}"#, ErrorCode::MethodNotAllowed),
-    (r#"{"method": "GET", "path": "a/b?nonsense=1"}"#, ErrorCode::InvalidQueryOption),
-    (r#"{"method": "GET", "path": "a/b?count=true"}"#, ErrorCode::InvalidQueryOption),
-    (r#"{"method": "GET", "path": "a/b?limit=1&after=x"}"#, ErrorCode::InvalidQueryOption),
-    (r#"{"method": "GET", "path": "a/b/1?explain=true"}"#, ErrorCode::InvalidQueryOption),
-    (r#"{"method": "POST", "path": "a/b/query", "body": {"explain": true}}"#, ErrorCode::InvalidQueryOption),
-    (r#"{"method": "POST", "path": "a/b/query", "body": {"limit": {"$ref": 0}}}"#, ErrorCode::InvalidQueryOption),
-    (r#"{"method": "GET", "path": "a/%zz"}"#, ErrorCode::InvalidIdentifier),
-    (r#"{"method": "PUT", "path": "a/b/1", "body": {}}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "DELETE", "path": "a/b"}"#, ErrorCode::InvalidBody),
-    (r#"{"method": "DELETE", "path": "a/b", "body": {"deleteKeyValues": []}}"#, ErrorCode::InvalidFilter),
-];
-
-#[test]
-fn what_is_wrong_with_one_operation_has_its_own_code() {
-    for (operation, code) in FAULTY {
-        let refused = of(&[AUTHOR, operation]).unwrap_err();
-        assert_eq!(refused.code(), *code, "{operation}: {refused:?}");
-        assert!(refused.message().starts_with("Operation 1: "), "{refused:?}");
-        assert_eq!(refused.details().unwrap().operation, Some(1));
-    }
-}
-
-#[test]
-fn what_is_wrong_with_the_whole_names_no_operation() {
-    for (body, code) in [
-        ("", ErrorCode::InvalidJson),
-        ("{", ErrorCode::InvalidJson),
-        ("[]", ErrorCode::InvalidBody),
-        ("{}", ErrorCode::InvalidBody),
-        (r#"{"operations": {}}"#, ErrorCode::InvalidBody),
-        (r#"{"operations": []}"#, ErrorCode::InvalidBody),
-        (r#"{"operations": [], "atomic": true}"#, ErrorCode::InvalidBody),
-        (r#"{"atomic": true, "operations": []}"#, ErrorCode::InvalidBody),
-    ] {
-        let refused = parse(body).unwrap_err();
-        assert_eq!(refused.code(), code, "{body}");
-        assert_eq!(refused.details(), None, "{body}");
-    }
-}
-
 #[test]
 fn a_batch_holds_a_thousand_operations_and_no_more() {
     assert_eq!(of(&[AUTHOR; BATCH_OPERATIONS_MAX_COUNT]).unwrap().steps().len(), BATCH_OPERATIONS_MAX_COUNT);

@@ -11,10 +11,7 @@ const POSTS: &str = "/api/v1/crud/demo/posts";
 const TUS: &str = "/api/v1/media/tus";
 
 pub(super) fn table(expired: &str) -> Vec<Refusal> {
-    [keys(expired), policy(), routes(), methods(), names(), headers(), resumable(), unfit()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [keys(expired), policy(), routes(), methods(), headers(), resumable(), unfit()].into_iter().flatten().collect()
 }
 
 fn get(path: &str) -> Call {
@@ -155,17 +152,6 @@ fn methods() -> Vec<Refusal> {
     .flat_map(|(method, path)| [call(method.clone(), path), call(method, path).no_key()])
     .map(|call| refusal(MethodNotAllowed, call))
     .collect()
-}
-
-fn names() -> Vec<Refusal> {
-    let long = "x".repeat(65);
-    let mut table = Vec::new();
-    for name in ["%00", "%ff", "%zz", "%c3", "x%20", &long] {
-        for path in [format!("/api/v1/crud/{name}/t"), format!("/api/v1/crud/demo/{name}")] {
-            table.push(refusal(InvalidIdentifier, get(&path)));
-        }
-    }
-    table
 }
 
 /// Returns requests with headers that contradict the body or are invalid.
