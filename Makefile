@@ -13,7 +13,7 @@ export RUSTDOCFLAGS
 export PATH := $(if $(MARIADB),$(CURDIR)/.tools/mariadb-$(MARIADB)/bin:)$(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run quick edge client pages test check fuzz bench bench-thumbnails bench-micro bench-check cluster soak bench-console deb test-packages edge-program audit clean
+.PHONY: help setup build run quick edge client pages test check fuzz mutants bench bench-thumbnails bench-micro bench-check cluster soak bench-console deb test-packages edge-program audit clean
 
 help: ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -94,6 +94,10 @@ audit: ## Check the dependencies: licenses, sources, known vulnerabilities (need
 fuzz: ## Fuzz requests for a minute (FUZZ_SECONDS=… for another time)
 	@tools/setup.sh fuzz
 	@tools/fuzz.sh
+
+mutants: pages ## Change the pure code, function by function: the unit tests must notice 90 % (FILES="shared/src/range.rs …"; hours for all)
+	@tools/setup.sh mutants
+	@tools/mutants.sh $(FILES)
 
 bench: setup build ## Compare speed with the bare driver and a hand-written server, in ten minutes (ARGS=--help for options)
 	cargo run --locked --release -p tests --bin bench -- $(ARGS)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the programs that building, running and testing Selkie need, if they are missing.
 #
-# Usage: [MARIADB=VERSION] tools/setup.sh [compile|build|run|test|audit|fuzz|count|package|test-packages]
+# Usage: [MARIADB=VERSION] tools/setup.sh [compile|build|run|test|audit|fuzz|mutants|count|package|test-packages]
 #   compile        compilers
 #   build          compilers, and the tools of worker and client
 #   run            as build, and MariaDB (default)
@@ -11,6 +11,7 @@
 #   test-packages  as package, and debootstrap, systemd-nspawn and podman
 #   audit          compilers and cargo-deny
 #   fuzz           compilers and the programs of `make fuzz`
+#   mutants        compilers and cargo-mutants
 #   count          compilers and the programs of `make bench-check`
 #
 # Must not know how anything is built. Each step says which program is missing, why it is needed, and, if the step can't
@@ -21,6 +22,7 @@ cd "$(dirname "$0")/.."
 CARGO_DEB_VERSION=3.8.0
 CARGO_DENY_VERSION=0.20.2
 CARGO_FUZZ_VERSION=0.13.2
+CARGO_MUTANTS_VERSION=27.1.0
 OPENAPI_PYTHON_CLIENT_VERSION=0.29.1
 NODE_MIN_MAJOR=20            # what wrangler in package.json asks for
 
@@ -198,7 +200,7 @@ counter() {
 compiler
 rust
 case ${1:-run} in
-  compile | audit) ;;
+  compile | audit | mutants) ;;
   package) packager ;;
   test-packages)
     packager
@@ -213,4 +215,5 @@ case ${1:-run} in
   run) mariadb ;;
   test) testers ;;
   audit) tool cargo-deny "$CARGO_DENY_VERSION" "it audits the dependencies" ;;
+  mutants) tool cargo-mutants "$CARGO_MUTANTS_VERSION" "it changes the code to see whether a test fails" ;;
 esac
