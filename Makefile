@@ -95,7 +95,7 @@ fuzz: ## Fuzz requests for a minute (FUZZ_SECONDS=… for another time)
 	@tools/setup.sh fuzz
 	@tools/fuzz.sh
 
-mutants: pages ## Change the pure code, function by function: the unit tests must notice 90 % (FILES="shared/src/range.rs …"; hours for all)
+mutants: pages ## Change the pure code, function by function: the unit tests must notice 90 % (FILES="shared/src/range.rs …", SHARD=0/16; days for all)
 	@tools/setup.sh mutants
 	@tools/mutants.sh $(FILES)
 
