@@ -76,6 +76,7 @@ mod tests {
         let readings: Vec<_> = field.readings().map(|(table, field)| format!("{table}|{field}")).collect();
         assert_eq!(readings, ["a|b.c", "a.b|c"]);
         assert_eq!(FieldRef::parse("plain").unwrap().readings().count(), 0);
+        assert_eq!(field.to_string(), "a.b.c");
     }
 
     #[test]
