@@ -1,4 +1,4 @@
-//! Compresses API responses, except media and errors. Not a layer of the router, because a layer boxes the body of
+//! Compresses API responses, except media and errors. Not a tower layer, because a layer boxes the body of
 //! every response, compressed or not.
 
 use axum::body::{Body, HttpBody as _};
