@@ -2,17 +2,15 @@
 
 use crate::catalogue;
 use crate::request::Request;
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, ready};
 use origin::query::catalog::Table;
 use origin::query::plan::access::Rights;
 use origin::query::plan::include::{Batch, Included};
-use origin::query::plan::related::Loader;
+use origin::query::plan::related::{RelatedTable, RelationUse, relation_uses};
 use origin::query::plan::scope::Scope;
 use origin::query::plan::{self, Param, Plan, PlanLimits, Select};
 use origin::query::sql::{self, Statement};
 use shared::error::Problem;
-use shared::ident::TableName;
+use shared::ident::{DatabaseName, TableName};
 use shared::limits::BATCH_MAX_ROWS;
 use shared::operation::filter::Condition;
 use shared::operation::read::{Answer, Count, Read};
@@ -84,14 +82,9 @@ fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
     };
     let joined = joined.into_iter().map(|table| Rights::Full.of(table)).collect::<Result<Vec<_>, _>>()?;
     let root = Rights::Full.of(root)?;
-    let access = |name: TableName| -> BoxFuture<'_, _> {
-        let table = catalogue::find(&path.database, &name).expect("tables with foreign keys exist");
-        Box::pin(ready(Rights::Full.of(table)))
-    };
-    let loader = Loader { relations: catalogue::relations(), access: &access, reads: &|_, _| true };
     let conditions = operation.filter().map(Condition::related).unwrap_or_default();
-    let loaded = loader.load(&root, operation.includes(), &conditions).now_or_never();
-    let related = loaded.expect("nothing waits")?;
+    let uses = relation_uses(catalogue::relations(), &root, operation.includes(), &conditions, &|_, _| true)?;
+    let related = related(uses, &path.database)?;
     let scope = Scope::joined(&root, operation.joins(), &joined)?.with_related(&related);
     let verb = verb(operation);
     let statements = match plan::build(operation, &scope, LIMITS)? {
@@ -111,6 +104,18 @@ fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
         Plan::Delete(plan, _) => vec![sql::delete(plan, &scope)],
     };
     Ok(Outcome::Ours(verb, statements))
+}
+
+fn related(uses: Vec<RelationUse<'_>>, database: &DatabaseName) -> Result<Vec<RelatedTable>, Problem> {
+    let access =
+        |name: &TableName| Rights::Full.of(catalogue::find(database, name).expect("tables with foreign keys exist"));
+    let loaded = uses.into_iter().map(|RelationUse { name, relation, includes, conditions }| {
+        let far = access(&relation.table)?;
+        let link = relation.link.as_ref().map(|link| access(&link.table)).transpose()?;
+        let inner = relation_uses(catalogue::relations(), &far, &includes, &conditions, &|_, _| true)?;
+        Ok(RelatedTable::new(name, relation, far, link, related(inner, database)?))
+    });
+    loaded.collect()
 }
 
 /// Returns the statement of a read or its explanation, and of its count if requested.

@@ -131,28 +131,18 @@ pub fn many(
         if let Err(error) = rows.relate(&mut lease).await {
             Err(lease.failed_and_reset(error).await)?;
         }
-        let count = match &counting {
-            None => None,
-            Some(counting) => match counting.known_count(rows.encoder.rows(), more) {
-                Some(count) => Some(count),
-                None => {
-                    let work = async |connection: &mut Connection| number(connection, &counting.statement).await;
-                    match lease.run(effect, limit, None, work).await {
-                        Ok(count) => count,
-                        Err(error) => Err(lease.failed_and_reset(error).await)?,
-                    }
-                }
-            },
-        };
-        if !format.has_trailer() && row_limit.is_some() {
-            // The transaction that `has_row` began.
-            let commit = async |connection: &mut Connection| Ok(connection.conn.query_drop("COMMIT").await?);
-            match lease.run(effect, limit, None, commit).await {
-                Ok(()) if effect == SessionEffect::Nothing => lease.mark_clean(),
-                Ok(()) => {}
-                Err(error) => Err(lease.failed_and_reset(error).await)?,
+        let ending = async {
+            let count = count(&mut lease, counting.as_ref(), rows.encoder.rows(), more, (effect, limit)).await?;
+            if !format.has_trailer() && row_limit.is_some() {
+                end_snapshot(&mut lease, (effect, limit)).await?;
             }
-        }
+            Ok(count)
+        };
+        let ended: Result<Option<u64>, DbError> = ending.await;
+        let count = match ended {
+            Ok(count) => count,
+            Err(error) => Err(lease.failed_and_reset(error).await)?,
+        };
         progress.add_time(started);
         progress.add_rows(rows.encoder.rows() - progress.rows());
         lease.end();
@@ -167,6 +157,33 @@ pub fn many(
         let more = more && next.is_none();
         yield Bytes::from(encoder.finish_with(&Trailer { count, limited, next, more, ..Trailer::default() }));
     })
+}
+
+async fn count(
+    lease: &mut Lease,
+    counting: Option<&Counting>,
+    rows: u64,
+    more: bool,
+    (effect, limit): (SessionEffect, Duration),
+) -> Result<Option<u64>, DbError> {
+    let Some(counting) = counting else {
+        return Ok(None);
+    };
+    if let Some(count) = counting.known_count(rows, more) {
+        return Ok(Some(count));
+    }
+    let work = async |connection: &mut Connection| number(connection, &counting.statement).await;
+    lease.run(effect, limit, None, work).await
+}
+
+/// Commits the transaction that `has_row` began.
+async fn end_snapshot(lease: &mut Lease, (effect, limit): (SessionEffect, Duration)) -> Result<(), DbError> {
+    let commit = async |connection: &mut Connection| Ok(connection.conn.query_drop("COMMIT").await?);
+    lease.run(effect, limit, None, commit).await?;
+    if effect == SessionEffect::Nothing {
+        lease.mark_clean();
+    }
+    Ok(())
 }
 
 async fn number(connection: &mut Connection, statement: &Statement) -> Result<Option<u64>, DbError> {
