@@ -120,7 +120,7 @@ pub(super) fn encode_record(row: &Row, layout: &Layout, format: Format, progress
     Found::One(encoder.finish())
 }
 
-/// Begins the snapshot in which [`many`] reads the rows of the same lease: whether a row follows them must hold then too.
+/// Begins the snapshot in which [`many()`] reads the rows of the same lease: whether a row follows them must hold then too.
 pub async fn has_row(
     lease: &mut Lease,
     statement: Statement,
