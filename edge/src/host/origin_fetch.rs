@@ -10,9 +10,9 @@ use super::{discard, headers, log};
 use crate::config::AccessConfig;
 use crate::core::{
     self, BodyLength, BodyPlan, Caller, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Health,
-    IncomingRequest, NoAnswer, OriginHead, Pick, READINESS_PATH, ReadBody, Repeat, Silence, Slot, Tried,
+    IncomingRequest, NoAnswer, OriginHead, Pick, READINESS_PATH, ReadBody, Repeat, Slot, Tried,
 };
-use exchange::Exchange;
+use exchange::{Exchange, wait};
 use futures_util::future::{Either, LocalBoxFuture, select};
 use shared::error::Problem;
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
@@ -470,24 +470,6 @@ impl Attempts<'_> {
     /// Returns the deadline, in ms since 1970, of a health check that does not count against the request's timeout.
     fn check_deadline(&self) -> f64 {
         Date::now() + self.gateway.config().origin_connect_timeout.as_millis() as f64
-    }
-}
-
-/// Waits for an origin's answer for `silence_max`, and once more if the edge is busy. Otherwise returns whether the
-/// silence counts against the origin, and the exchange.
-async fn wait(mut exchange: Exchange, silence_max: Duration) -> Either<Result<Response, JsValue>, (bool, Exchange)> {
-    let mut nth = 0;
-    loop {
-        nth += 1;
-        let started = Date::now();
-        exchange = match select(exchange, Timer::from(silence_max)).await {
-            Either::Left((answer, _)) => return Either::Left(answer),
-            Either::Right((_, exchange)) => exchange,
-        };
-        match Silence::judge(nth, silence_max.as_millis() as u64, (Date::now() - started) as u64) {
-            Silence::Again => {}
-            silence => return Either::Right((silence == Silence::OfOrigin, exchange)),
-        }
     }
 }
 

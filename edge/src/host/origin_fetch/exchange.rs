@@ -1,9 +1,13 @@
 //! A request to an origin in flight.
 
+use crate::core::Silence;
 use crate::host::awaited::Awaited;
+use crate::host::timer::Timer;
+use futures_util::future::{Either, select};
 use std::pin::Pin;
 use std::task::{self, Poll};
-use worker::js_sys;
+use std::time::Duration;
+use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{self, AbortController, RequestInit, Response};
 
@@ -47,6 +51,27 @@ impl Drop for Exchange {
     fn drop(&mut self) {
         if let Some(controller) = &self.controller {
             controller.abort();
+        }
+    }
+}
+
+/// Waits for an origin's answer for `silence_max`, and once more if the edge is busy. Otherwise returns whether the
+/// silence counts against the origin, and the exchange.
+pub(super) async fn wait(
+    mut exchange: Exchange,
+    silence_max: Duration,
+) -> Either<Result<Response, JsValue>, (bool, Exchange)> {
+    let mut nth = 0;
+    loop {
+        nth += 1;
+        let started = Date::now();
+        exchange = match select(exchange, Timer::from(silence_max)).await {
+            Either::Left((answer, _)) => return Either::Left(answer),
+            Either::Right((_, exchange)) => exchange,
+        };
+        match Silence::judge(nth, silence_max.as_millis() as u64, (Date::now() - started) as u64) {
+            Silence::Again => {}
+            silence => return Either::Right((silence == Silence::OfOrigin, exchange)),
         }
     }
 }
