@@ -10,6 +10,8 @@ const words = texts.media;
 const PAGE_FILES = 120;
 /** Maximum files from whose paths the folders are listed: the API lists only files, not folders. */
 const FOLDERS_FROM_FILES = 50_000;
+/** The API refuses a larger `limit`. */
+const ANSWER_MAX_FILES = 10_000;
 const SIGNED_SECONDS = 3_600;
 /** The size in bytes of an upload's parts: small, so that its progress can be shown. */
 const PART_BYTES = 1_000_000;
@@ -32,7 +34,8 @@ interface Files {
 async function newest(most: number, options: ListFiles = {}): Promise<Files> {
   const list: FileInfo[] = [];
   for (;;) {
-    const part = await api().media.list({ ...options, limit: most - list.length, offset: list.length });
+    const limit = Math.min(most - list.length, ANSWER_MAX_FILES);
+    const part = await api().media.list({ ...options, limit, offset: list.length });
     list.push(...part);
     const hasMore = part.more === true && part.length > 0;
     if (!hasMore || list.length >= most) return { list, hasMore };
