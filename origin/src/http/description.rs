@@ -4,6 +4,8 @@ use super::listing;
 use super::request_context::RequestContext;
 use super::{respond, stream};
 use crate::database::schema_cache::SchemaAge;
+use crate::query::catalog::Table;
+use crate::query::catalog::relations::Relations;
 use crate::query::interface::{Interface, TooLong, openapi, python, rust, typescript};
 use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
@@ -11,15 +13,22 @@ use bytes::Bytes;
 use futures_util::stream::iter;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
+use shared::limits::API_DESCRIPTION_MAX_BYTES;
 use shared::operation::ApiForm;
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A longer description is sent in chunks of this size, which hold no memory of the whole.
 const CHUNK_BYTES: usize = 64 * 1024;
 
+/// Longest time in which the tables of all databases are read.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Longest time in which a description is sent.
 const SEND_TIMEOUT: Duration = Duration::from_secs(2 * 60);
+
+type Part = (DatabaseName, Arc<[Arc<Table>]>, Arc<Relations>);
 
 /// The number of concurrent descriptions is limited, because each is held in memory.
 pub(super) async fn run(
@@ -32,12 +41,10 @@ pub(super) async fn run(
     let Ok(slot) = tokio::time::timeout(app.pools.wait_timeout(), slot).await else {
         return Err(Problem::new(ErrorCode::Overloaded, "Too many descriptions of the API are being written already."));
     };
-    let mut parts = Vec::new();
-    for database in listing::databases(context, database).await? {
-        let tables = app.schema_cache.tables(caller.project(), &database).await?;
-        let relations = app.schema_cache.relations(caller.project(), &database, SchemaAge::Cached).await?;
-        parts.push((database, tables, relations));
-    }
+    let parts = tokio::time::timeout(READ_TIMEOUT, described(context, database)).await.map_err(|_| {
+        Problem::new(ErrorCode::QueryTimeout, "MariaDB took too long to describe all databases.")
+            .with_hint("Add ?database= to describe one database.")
+    })??;
     let owner = caller.clone();
     // Describing thousands of tables would block an async thread for other requests.
     let text = tokio::task::spawn_blocking(move || {
@@ -66,4 +73,21 @@ pub(super) async fn run(
         *response.body_mut() = stream::body([], chunks, "", limits.within(SEND_TIMEOUT, slot), guard);
     }
     Ok(response)
+}
+
+/// Reads the tables that the caller may see. They are held in memory together until they are written.
+async fn described(context: &RequestContext, database: Option<DatabaseName>) -> Result<Vec<Part>, Problem> {
+    let (app, caller) = (context.app(), context.caller());
+    let (mut parts, mut bytes) = (Vec::new(), 0);
+    for database in listing::databases(context, database).await? {
+        let tables = app.schema_cache.tables(caller.project(), &database).await?;
+        let visible = tables.iter().filter(|table| caller.rights().of(table).is_ok());
+        bytes += visible.map(|table| table.bytes()).sum::<u64>();
+        if bytes > API_DESCRIPTION_MAX_BYTES as u64 {
+            return Err(TooLong.into_problem());
+        }
+        let relations = app.schema_cache.relations(caller.project(), &database, SchemaAge::Cached).await?;
+        parts.push((database, tables, relations));
+    }
+    Ok(parts)
 }

@@ -181,7 +181,9 @@ async fn a_refused_value_of_an_allowed_field_is_explained_as_for_a_full_key(host
             "CREATE TABLE w LIKE v",
             "CREATE TRIGGER w_hidden BEFORE INSERT ON w FOR EACH ROW BEGIN \
              IF NEW.name = 'w' THEN SET NEW.zqhushed_hidden = 'zqhushed_value'; END IF; \
-             IF NEW.name = 'd' THEN SET NEW.day = 'zqhushed_value'; END IF; END",
+             IF NEW.name = 'd' THEN SET NEW.day = 'zqhushed_value'; END IF; \
+             IF NEW.name = 's' THEN SIGNAL SQLSTATE '22001' SET MYSQL_ERRNO = 1406, \
+             MESSAGE_TEXT = 'Data too long for column ''name'': zqhushed_value'; END IF; END",
             "CREATE TABLE x (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(3), needed INT NOT NULL)",
         ],
     )
@@ -201,6 +203,7 @@ async fn a_refused_value_of_an_allowed_field_is_explained_as_for_a_full_key(host
         (post("v", json!({"kind": "a"})), invalid, true),
         (post("x", json!({"name": "a"})), invalid, true),
         (post("w", json!({"name": "a", "kind": "c"})), invalid, true),
+        (post("w", json!({"name": null})), invalid, false),
         (post("v", json!({"name": "a", "n": 60})), invalid, true),
         (post("v", json!({"name": "a", "n": 600})), invalid, true),
         (post("v", json!({"batchData": [{"name": "a"}, {"name": "long"}]})), invalid, true),
@@ -236,6 +239,7 @@ async fn a_refused_value_of_an_allowed_field_is_explained_as_for_a_full_key(host
     for (table, body, field) in [
         ("w", json!({"name": "w"}), Value::Null),
         ("w", json!({"name": "d"}), json!("day")),
+        ("w", json!({"name": "s"}), json!("name")),
         ("v", json!({"name": "a", "m": 1}), Value::Null),
     ] {
         let answer = caller.post(table, &body).await;

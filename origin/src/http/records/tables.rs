@@ -106,12 +106,15 @@ impl Tables {
         let root = self.root();
         let may_set = plan::may_set(field, operation, &self.root);
         let shown = match errno {
-            // These messages name only the column.
+            // MariaDB's messages name only the column, but a trigger may signal these numbers with a text of its own.
             errno::BAD_NULL
             | errno::DATA_OUT_OF_RANGE_IN_COLUMN
             | errno::DATA_TRUNCATED
             | errno::NO_DEFAULT_FOR_FIELD
-            | errno::DATA_TOO_LONG => ShownToRoles::Everything,
+            | errno::DATA_TOO_LONG => match root.traits().stored_code {
+                true => ShownToRoles::Field,
+                false => ShownToRoles::Everything,
+            },
             // These name the value and the table.
             errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME => ShownToRoles::Field,
             errno::TRUNCATED_WRONG_VALUE | errno::TRUNCATED_WRONG_VALUE_FOR_FIELD => {
