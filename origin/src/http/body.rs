@@ -84,7 +84,7 @@ impl CountedBody {
     }
 }
 
-/// Whose memory a body takes.
+/// The project and the caller for which the memory of a body counts.
 pub(super) struct Holder<'a> {
     pub(super) shares: &'a ProjectQuota,
     pub(super) project: &'a ProjectName,
