@@ -19,10 +19,10 @@ pub const CODE_HEADER: &str = "x-selkie-code";
 pub const UNAVAILABLE_DATABASE: &str = "database";
 
 macro_rules! codes {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal, $status:literal, $retry:expr;)*) => {
+    ($($(#[doc = $cause:literal])+ $variant:ident = $code:literal, $status:literal, $retry:expr, $mend:literal;)*) => {
         /// The stable, public name of a failure. Codes are added, never renamed.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum ErrorCode { $($(#[$doc])* $variant,)* }
+        pub enum ErrorCode { $($(#[doc = $cause])+ $variant,)* }
 
         impl ErrorCode {
             pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)*];
@@ -39,98 +39,133 @@ macro_rules! codes {
             pub const fn retry_after_seconds(self) -> Option<u32> {
                 match self { $(ErrorCode::$variant => $retry,)* }
             }
+
+            /// The cause and what to do, as the table of errors in docs/api.md has them. Programs don't need the texts.
+            #[cfg(test)]
+            pub(crate) const fn documentation(self) -> (&'static str, &'static str) {
+                match self { $(ErrorCode::$variant => (concat!($($cause),+), $mend),)* }
+            }
         }
     };
 }
 
+// The comment is the cause, the last text says what to do: a unit test writes both into docs/api.md.
 codes! {
-    /// The request breaks the rules of HTTP or MCP, for example by a URL that can't be parsed.
-    InvalidRequest = "invalid_request", 400, None;
-    /// The body is not JSON, or nests too deep.
-    InvalidJson = "invalid_json", 400, None;
-    /// An option is unknown, repeated or invalid, or a header is invalid or not supported for this request.
-    InvalidQueryOption = "invalid_query_option", 400, None;
-    /// A condition (`query`, `updateKeyValues`, `deleteKeyValues`) is malformed, exceeds a limit or does not fit the
-    /// table.
-    InvalidFilter = "invalid_filter", 400, None;
-    /// The body is not what the operation expects, or the operation is not possible, for example on a table without a
-    /// key.
-    InvalidBody = "invalid_body", 400, None;
-    UnknownField = "unknown_field", 400, None;
-    InvalidIdentifier = "invalid_identifier", 400, None;
-    SqlError = "sql_error", 400, None;
-    FulltextIndexMissing = "fulltext_index_missing", 400, None;
-    /// Several relations have the name in `include` or `query`.
-    AmbiguousRelation = "ambiguous_relation", 400, None;
-    /// An uploaded file is invalid: for example empty, not valid base64, not of the declared type, or a broken image.
-    InvalidMedia = "invalid_media", 400, None;
-    MissingKey = "missing_key", 401, None;
-    /// The API key or user's token is not accepted: for example malformed, not valid yet, or not signed by this
-    /// installation or a trusted issuer.
-    InvalidKey = "invalid_key", 401, None;
-    ExpiredKey = "expired_key", 401, None;
-    RevokedKey = "revoked_key", 401, None;
-    /// The action needs full access or a role, but the key or user's token is read-only.
-    FullAccessRequired = "full_access_required", 403, None;
-    /// The caller's role does not allow the operation or does not exist, or a user's token gives no role.
-    RoleForbids = "role_forbids", 403, None;
-    /// MariaDB's grants forbid the statement, or a rule that does not depend on the key's role forbids the request,
-    /// such as the allowed origins of web pages.
-    PermissionDenied = "permission_denied", 403, None;
-    RouteNotFound = "route_not_found", 404, None;
-    /// The database does not exist, or is hidden from the caller, for example because it belongs to another project.
-    DatabaseNotFound = "database_not_found", 404, None;
-    TableNotFound = "table_not_found", 404, None;
-    RecordNotFound = "record_not_found", 404, None;
-    MediaNotFound = "media_not_found", 404, None;
-    MethodNotAllowed = "method_not_allowed", 405, None;
-    DuplicateKey = "duplicate_key", 409, None;
-    ForeignKeyViolation = "foreign_key_violation", 409, None;
-    /// A trigger, a stored procedure or a caller's own SQL raised an error with SIGNAL.
-    RejectedByDatabase = "rejected_by_database", 409, None;
-    /// A write would affect more records than its `maxAffected`.
-    TooManyAffected = "too_many_affected", 409, None;
-    /// The folder already has a file of that name.
-    MediaExists = "media_exists", 409, None;
-    /// MariaDB reported a deadlock, and an automatic retry failed too or was not possible.
-    Deadlock = "deadlock", 409, Some(1);
-    /// An earlier request with this `Idempotency-Key` is still running.
-    IdempotencyInProgress = "idempotency_in_progress", 409, Some(1);
-    /// The `Upload-Offset` of a chunk is not the resumable upload's current offset.
-    UploadOffsetMismatch = "upload_offset_mismatch", 409, None;
-    /// A record or file does not satisfy `If-Match` or another condition, or the client's tus version is not supported.
-    PreconditionFailed = "precondition_failed", 412, None;
-    BodyTooLarge = "body_too_large", 413, None;
-    UriTooLong = "uri_too_long", 414, None;
-    UnsupportedMediaType = "unsupported_media_type", 415, None;
-    RangeNotSatisfiable = "range_not_satisfiable", 416, None;
-    InvalidValue = "invalid_value", 422, None;
-    /// The `Idempotency-Key` was used before for a request with another table, option or body.
-    IdempotencyMismatch = "idempotency_mismatch", 422, None;
-    /// Another request is writing to the resumable upload.
-    UploadLocked = "upload_locked", 423, Some(1);
-    RateLimited = "rate_limited", 429, Some(1);
-    HeadersTooLarge = "headers_too_large", 431, None;
-    /// An unexpected fault of Selkie or MariaDB; the log has its cause under the request id.
-    Internal = "internal", 500, None;
-    /// The response from the origin's address does not come from Selkie.
-    BadOriginAnswer = "bad_origin_answer", 502, Some(1);
-    OriginUnreachable = "origin_unreachable", 502, Some(2);
-    /// All origins failed, for this request or shortly before.
-    OriginUnavailable = "origin_unavailable", 503, Some(1);
-    DatabaseUnavailable = "database_unavailable", 503, Some(2);
+    /// The request is not valid HTTP or MCP, or its URL is not percent-encoded.
+    InvalidRequest = "invalid_request", 400, None, "Percent-encode the URL; send what the protocol demands.";
+    /// The body is not JSON, or nests deeper than 32 levels.
+    InvalidJson = "invalid_json", 400, None, "Correct the body where the message says.";
+    /// An option or header is unknown, repeated, invalid, or not possible for this request.
+    InvalidQueryOption = "invalid_query_option", 400, None, "The hint names what is possible.";
+    /// A condition is malformed, too large, or does not fit the table.
+    InvalidFilter = "invalid_filter", 400, None, "See [conditions](api/conditions.md).";
+    /// The body is not what the operation takes, or the table can't do this, for example without a key.
+    InvalidBody = "invalid_body", 400, None, "See the message and the hint.";
+    /// The table has no such field, or the role hides it.
+    UnknownField = "unknown_field", 400, None, "The hint has the nearest name, if one is near.";
+    /// No database, table or field can have this name.
+    InvalidIdentifier = "invalid_identifier", 400, None, "Correct the name.";
+    /// MariaDB refused the statement.
+    SqlError = "sql_error", 400, None, "See the message and the error number.";
+    /// No FULLTEXT index covers exactly the searched fields.
+    FulltextIndexMissing = "fulltext_index_missing", 400, None, "Create that index, or search the fields of another.";
+    /// Several [relations](api/reading.md#related-records) have this name.
+    AmbiguousRelation = "ambiguous_relation", 400, None, "Use one of the notations in the hint.";
+    /// A file is empty, broken, too large to decode, or not of its declared type.
+    InvalidMedia = "invalid_media", 400, None,
+        "Mend the file, or declare its [type](api/media.md#file-types-and-images).";
+    /// The request has no key.
+    MissingKey = "missing_key", 401, None, "Send `Authorization: Bearer <key>`.";
+    /// The key or token is malformed, not valid yet, or not signed by this installation or a trusted issuer.
+    InvalidKey = "invalid_key", 401, None,
+        "Use another key. If only the edge refuses it, deploy the edge with the current [`JWKS`](deploy.md#the-edge-on-cloudflare) or [`ISSUERS`](deploy.md#users-tokens-at-the-edge).";
+    /// The key or token has expired.
+    ExpiredKey = "expired_key", 401, None, "Use another key.";
+    /// The key was revoked.
+    RevokedKey = "revoked_key", 401, None, "Use another key.";
+    /// A read key can't do this.
+    FullAccessRequired = "full_access_required", 403, None, "Use a full key, or one whose role allows it.";
+    /// The role does not exist or does not allow this, or the written record would break its rules.
+    RoleForbids = "role_forbids", 403, None,
+        "See [what a role allows](roles.md#what-the-caller-gets), and `selkie role check`.";
+    /// A rule that applies to all keys forbids this, or MariaDB's account lacks a right.
+    PermissionDenied = "permission_denied", 403, None,
+        "See the message: [full keys in browsers](keys.md#keys-in-browsers), [access by the edge only](deploy.md#restrict-the-origin-to-its-edge), [grants](accounts.md).";
+    /// There is no such path.
+    RouteNotFound = "route_not_found", 404, None, "The hint names the paths of the API.";
+    /// The database does not exist, or belongs to another project.
+    DatabaseNotFound = "database_not_found", 404, None, "`selkie database list` names the project's.";
+    /// The table does not exist, or the role hides it.
+    TableNotFound = "table_not_found", 404, None, "Correct the name; check the role.";
+    /// The record does not exist, or the role hides it.
+    RecordNotFound = "record_not_found", 404, None, "Check the id and the role.";
+    /// The file or upload does not exist, or is private.
+    MediaNotFound = "media_not_found", 404, None, "Check the path, and send a key that may read it.";
+    /// The path does not have this method.
+    MethodNotAllowed = "method_not_allowed", 405, None, "Use a method of the header `Allow`.";
+    /// A record with this unique value exists.
+    DuplicateKey = "duplicate_key", 409, None,
+        "Change that record, or use [`onConflict`](api/writing.md#upsert-and-conflicts).";
+    /// The record refers to one that is missing, or others refer to it.
+    ForeignKeyViolation = "foreign_key_violation", 409, None,
+        "Write the record that is referred to first; delete it last.";
+    /// A trigger or procedure raised SIGNAL with SQLSTATE 45000.
+    RejectedByDatabase = "rejected_by_database", 409, None, "The message is the signal's.";
+    /// The write would affect more records than `maxAffected` or `maxRows` allow; nothing was written.
+    TooManyAffected = "too_many_affected", 409, None, "Narrow the conditions, or raise the limit.";
+    /// The folder has a file of this name.
+    MediaExists = "media_exists", 409, None, "Use another name, or `update`.";
+    /// MariaDB reported a deadlock, also when the request was tried again.
+    Deadlock = "deadlock", 409, Some(1), "Retry.";
+    /// The first request with this `Idempotency-Key` still runs.
+    IdempotencyInProgress = "idempotency_in_progress", 409, Some(1), "Retry.";
+    /// The bytes are not for the upload's current offset.
+    UploadOffsetMismatch = "upload_offset_mismatch", 409, None, "Ask for the offset by HEAD.";
+    /// The record or file was changed, or the version of tus is not supported.
+    PreconditionFailed = "precondition_failed", 412, None, "Read it again.";
+    /// The body or a file is above a [limit](limits.md#limits-of-a-request).
+    BodyTooLarge = "body_too_large", 413, None, "Send less at once; send large files [resumably](api/resumable.md).";
+    /// Path and query have more than 16 KiB.
+    UriTooLong = "uri_too_long", 414, None, "Use the [POST form](api/reading.md#in-a-body).";
+    /// The `Content-Type` or `Content-Encoding` is not accepted here.
+    UnsupportedMediaType = "unsupported_media_type", 415, None, "The hint names what is.";
+    /// The range lies beyond the file.
+    RangeNotSatisfiable = "range_not_satisfiable", 416, None, "See `Content-Range`.";
+    /// The value does not fit the column.
+    InvalidValue = "invalid_value", 422, None, "See [values](api/values.md).";
+    /// The `Idempotency-Key` was used for another table, option or body.
+    IdempotencyMismatch = "idempotency_mismatch", 422, None, "Use a new key for each insert.";
+    /// Another request writes to this upload.
+    UploadLocked = "upload_locked", 423, Some(1), "Retry.";
+    /// The key's [rate limit](limits.md#rate-limits) or the project's [share](limits.md#shares-of-projects) is used up.
+    RateLimited = "rate_limited", 429, Some(1), "Retry after `Retry-After`.";
+    /// The headers are above a [limit](limits.md#limits-of-a-request).
+    HeadersTooLarge = "headers_too_large", 431, None, "Send fewer or shorter headers.";
+    /// Selkie or MariaDB failed unexpectedly.
+    Internal = "internal", 500, None, "The origin's log has the cause under the request id.";
+    /// The response to the edge is not the origin's: a proxy answers itself or drops `X-Request-Id`.
+    BadOriginAnswer = "bad_origin_answer", 502, Some(1), "Correct the proxy.";
+    /// The connection from edge to origin failed or broke.
+    OriginUnreachable = "origin_unreachable", 502, Some(2), "Check whether a write was done; retry.";
+    /// No origin is healthy.
+    OriginUnavailable = "origin_unavailable", 503, Some(1),
+        "`GET /healthz` of the edge shows the [state of each](scale.md#when-an-origin-fails).";
+    /// MariaDB can't be reached.
+    DatabaseUnavailable = "database_unavailable", 503, Some(2), "Start MariaDB; the origin reconnects.";
     /// The keys of a token's issuer can't be fetched.
-    IssuerUnavailable = "issuer_unavailable", 503, Some(5);
-    /// A queue is full, or a limit of concurrent work other than the project's share is reached.
-    Overloaded = "overloaded", 503, Some(1);
-    /// A lock in MariaDB or the position in `X-Selkie-After` was waited for too long, or other requests changed the
-    /// same data.
-    LockTimeout = "lock_timeout", 503, Some(1);
+    IssuerUnavailable = "issuer_unavailable", 503, Some(5), "Check the issuer's `--jwks-url`; retry.";
+    /// A [shared resource](limits.md#shares-of-projects) is used up.
+    Overloaded = "overloaded", 503, Some(1), "Retry.";
+    /// A row's lock or a [position](scale.md#reading-your-own-writes) was waited for too long.
+    LockTimeout = "lock_timeout", 503, Some(1), "Retry.";
     /// The media store can't be used, timed out, or lacks the bytes of a known file.
-    StorageUnavailable = "storage_unavailable", 503, Some(2);
-    QueryTimeout = "query_timeout", 504, None;
-    OriginTimeout = "origin_timeout", 504, Some(1);
-    StorageFull = "storage_full", 507, None;
+    StorageUnavailable = "storage_unavailable", 503, Some(2), "The origin's log has the cause.";
+    /// The statement ran longer than the setting or the role allows.
+    QueryTimeout = "query_timeout", 504, None, "See [`explain=true`](api/reading.md#explain).";
+    /// The origin did not answer the edge in time.
+    OriginTimeout = "origin_timeout", 504, Some(1), "Check whether a write was done; retry.";
+    /// The disk or the bucket is full.
+    StorageFull = "storage_full", 507, None, "Delete files, or add space.";
 }
 
 impl ErrorCode {

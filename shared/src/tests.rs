@@ -1,5 +1,5 @@
-//! Writes the lists of the TypeScript client (`clients/typescript/src/lists.ts`) from the tables of this crate, and fails if
-//! the committed file has others.
+//! Writes the lists of the TypeScript client (`clients/typescript/src/lists.ts`) and the table of errors in docs/api.md from
+//! the tables of this crate, and fails if the committed files have others.
 
 use crate::error::ErrorCode;
 use crate::operation::filter::{equalities, short_operators};
@@ -33,15 +33,39 @@ fn union<'a>(text: &mut String, doc: &str, name: &str, members: impl Iterator<It
     writeln!(text, "\n/** {doc} */\n{}", if line.len() > 120 { lines } else { line }).unwrap();
 }
 
+/// Replaces the table of errors in `page`.
+fn with_table_of_errors(page: &str) -> String {
+    const HEAD: &str = "| status | code | cause | what to do |\n| --- | --- | --- | --- |\n";
+    let (before, rest) = page.split_once(HEAD).unwrap();
+    let after: String = rest.split_inclusive('\n').skip_while(|line| line.starts_with('|')).collect();
+    let mut text = format!("{before}{HEAD}");
+    let mut codes = ErrorCode::ALL.to_vec();
+    codes.sort_by_key(|code| code.status());
+    for code in codes {
+        let (cause, mend) = code.documentation();
+        writeln!(text, "| {} | `{}` |{cause} | {mend} |", code.status(), code.as_str()).unwrap();
+    }
+    text + &after
+}
+
+/// Compares a file with what `written` makes of it, or writes it if the variable `ACCEPT` is set.
+fn check(file: &str, test: &str, written: impl Fn(&str) -> String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    let committed = std::fs::read_to_string(&path).unwrap();
+    let wanted = written(&committed);
+    if std::env::var_os("ACCEPT").is_some() {
+        std::fs::write(&path, wanted).unwrap();
+    } else {
+        assert!(committed == wanted, "write {file} again: ACCEPT=1 cargo test -p selkie-shared {test}");
+    }
+}
+
 #[test]
 fn the_client_has_the_lists_of_this_crate() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../clients/typescript/src/lists.ts");
-    if std::env::var_os("ACCEPT").is_some() {
-        std::fs::write(&path, lists()).unwrap();
-    }
-    let committed = std::fs::read_to_string(&path).unwrap();
-    assert!(
-        committed == lists(),
-        "write the file again: ACCEPT=1 cargo test -p selkie-shared the_client_has_the_lists"
-    );
+    check("clients/typescript/src/lists.ts", "the_client_has_the_lists", |_| lists());
+}
+
+#[test]
+fn the_api_reference_has_the_table_of_errors() {
+    check("docs/api.md", "the_api_reference_has", with_table_of_errors);
 }
