@@ -110,7 +110,7 @@ codes! {
     ForeignKeyViolation = "foreign_key_violation", 409, None,
         "Write the record that is referred to first; delete it last.";
     /// A trigger or procedure raised SIGNAL with SQLSTATE 45000.
-    RejectedByDatabase = "rejected_by_database", 409, None, "The message is the signal's.";
+    RejectedByDatabase = "rejected_by_database", 409, None, "The message is the signal's. A signal with another SQLSTATE and a `MYSQL_ERRNO` counts as MariaDB's error of that number.";
     /// The write would affect more records than `maxAffected` or `maxRows` allow; nothing was written.
     TooManyAffected = "too_many_affected", 409, None, "Narrow the conditions, or raise the limit.";
     /// The folder has a file of this name.
