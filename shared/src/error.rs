@@ -78,7 +78,7 @@ codes! {
     MissingKey = "missing_key", 401, None, "Send `Authorization: Bearer <key>`.";
     /// The key or token is malformed, not valid yet, or not signed by this installation or a trusted issuer.
     InvalidKey = "invalid_key", 401, None,
-        "Use another key. If only the edge refuses it, deploy the edge with the current [`JWKS`](deploy.md#the-edge-on-cloudflare) or [`ISSUERS`](deploy.md#users-tokens-at-the-edge).";
+        "Use another key. If only the edge refuses it, deploy it with the current [`JWKS`](deploy.md#the-edge-on-cloudflare) or [`ISSUERS`](deploy.md#users-tokens-at-the-edge).";
     /// The key or token has expired.
     ExpiredKey = "expired_key", 401, None, "Use another key.";
     /// The key was revoked.
@@ -143,7 +143,7 @@ codes! {
     HeadersTooLarge = "headers_too_large", 431, None, "Send fewer or shorter headers.";
     /// Selkie or MariaDB failed unexpectedly.
     Internal = "internal", 500, None, "The origin's log has the cause under the request id.";
-    /// The response to the edge is not the origin's: a proxy answers itself or drops `X-Request-Id`.
+    /// The response to the edge is not the origin's: a proxy between them responded, or dropped `X-Request-Id`.
     BadOriginAnswer = "bad_origin_answer", 502, Some(1), "Correct the proxy.";
     /// The connection from edge to origin failed or broke.
     OriginUnreachable = "origin_unreachable", 502, Some(2), "Check whether a write was done; retry.";
