@@ -52,7 +52,7 @@ macro_rules! codes {
 // The comment is the cause, the last text says what to do: a unit test writes both into docs/api.md.
 codes! {
     /// The request is not valid HTTP or MCP, or its URL is not percent-encoded.
-    InvalidRequest = "invalid_request", 400, None, "Percent-encode the URL; send what the protocol demands.";
+    InvalidRequest = "invalid_request", 400, None, "Percent-encode the URL.";
     /// The body is not JSON, or nests deeper than 32 levels.
     InvalidJson = "invalid_json", 400, None, "Correct the body where the message says.";
     /// An option or header is unknown, repeated, invalid, or not possible for this request.
@@ -66,9 +66,9 @@ codes! {
     /// No database, table or field can have this name.
     InvalidIdentifier = "invalid_identifier", 400, None, "Correct the name.";
     /// MariaDB refused the statement.
-    SqlError = "sql_error", 400, None, "See the message and the error number.";
+    SqlError = "sql_error", 400, None, "See the message.";
     /// No FULLTEXT index covers exactly the searched fields.
-    FulltextIndexMissing = "fulltext_index_missing", 400, None, "Create that index, or search the fields of another.";
+    FulltextIndexMissing = "fulltext_index_missing", 400, None, "Create that index.";
     /// Several [relations](api/reading.md#related-records) have this name.
     AmbiguousRelation = "ambiguous_relation", 400, None, "Use one of the notations in the hint.";
     /// A file is empty, broken, too large to decode, or not of its declared type.
@@ -98,9 +98,9 @@ codes! {
     /// The table does not exist, or the role hides it.
     TableNotFound = "table_not_found", 404, None, "Correct the name; check the role.";
     /// The record does not exist, or the role hides it.
-    RecordNotFound = "record_not_found", 404, None, "Check the id and the role.";
+    RecordNotFound = "record_not_found", 404, None, "Correct the id; check the role.";
     /// The file or upload does not exist, or is private.
-    MediaNotFound = "media_not_found", 404, None, "Check the path, and send a key that may read it.";
+    MediaNotFound = "media_not_found", 404, None, "Correct the path; send a key that may read it.";
     /// The path does not have this method.
     MethodNotAllowed = "method_not_allowed", 405, None, "Use a method of the header `Allow`.";
     /// A record with this unique value exists.
