@@ -7,30 +7,73 @@ use crate::database::error::no_database;
 use crate::database::retry::{Repeatable, retry_once};
 use crate::database::user_sql::{self, UserSql};
 use crate::database::{ReadFrom, errno};
-use crate::query::sql;
-use crate::query::sql::session::{Results, Schema, Session, effects, names_any};
+use crate::query::sql::drops::Dropped;
+use crate::query::sql::session::{Effects, Results, Schema, Session, effects, names_any};
 use crate::query::sql::xa::holds_xa;
+use crate::query::sql::{self, Statement};
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
-use shared::ident::shown;
+use shared::ident::{DatabaseName, shown};
+use shared::json::Value;
 use shared::operation::sql::SqlCall;
 use std::sync::Arc;
 
+/// Larger texts are read on a thread for blocking work, since reading 16 MiB takes about a second.
+const READ_AT_ONCE_MAX_BYTES: usize = 64 * 1024;
+
+/// What the text of a call tells.
+struct Reading {
+    holds_xa: bool,
+    effects: Option<Effects>,
+    dropped: Option<Dropped>,
+    statement: Statement,
+}
+
+impl Reading {
+    async fn of(call: SqlCall, schema: Option<DatabaseName>) -> Result<(SqlCall, Self), Problem> {
+        let params = call.params.iter().map(|value| if let Value::Text(text) = value { text.len() } else { 0 });
+        let is_large = call.query.len() + params.sum::<usize>() > READ_AT_ONCE_MAX_BYTES;
+        let read = move || {
+            let mut effects = effects(&call.query);
+            if let Some(effects) = effects.as_mut().filter(|_| is_large) {
+                // Saves the search for views in the text.
+                effects.session = Session::Stateful;
+            }
+            let drops = effects.is_some_and(|effects| effects.schema == Schema::Changed);
+            let reading = Self {
+                holds_xa: holds_xa(&call),
+                effects,
+                dropped: drops.then(|| sql::drops::databases(&call.query, &call.params)).flatten(),
+                statement: sql::verbatim(&call, schema.as_ref()),
+            };
+            (call, reading)
+        };
+        if !is_large {
+            return Ok(read());
+        }
+        let read = tokio::task::spawn_blocking(read).await;
+        read.map_err(|error| {
+            Problem::new(ErrorCode::Internal, "The statement could not be read.").with_cause(error.to_string())
+        })
+    }
+}
+
 pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Response, Problem> {
     let (app, caller) = (context.app(), context.caller());
-    if holds_xa(&call) {
-        return Err(no_xa());
-    }
     let schema = match &call.database {
         Some(name) if name.is_system() => return Err(no_database(name, &[])),
         Some(name) => Some(name.clone()),
         None => app.schema_cache.only_database(caller.project()).await?,
     };
-    let mut effects =
-        effects(&call.query).ok_or_else(|| Problem::new(ErrorCode::InvalidBody, "The query holds no statement."))?;
+    let (call, reading) = Reading::of(call, schema.clone()).await?;
+    if reading.holds_xa {
+        return Err(no_xa());
+    }
+    let no_statement = || Problem::new(ErrorCode::InvalidBody, "The query holds no statement.");
+    let mut effects = reading.effects.ok_or_else(no_statement)?;
     if effects.session == Session::Stateless {
         let views = app.schema_cache.views(caller.project()).await?;
         if names_any(&call.query, |name| views.has(name)) {
@@ -42,15 +85,16 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
         Results::One => call.format,
         Results::Any => Format::Envelope,
     };
-    if effects.schema == Schema::Changed {
-        refuse_drop(app, caller, &call).await?;
+    drop(call);
+    if let Some(dropped) = &reading.dropped {
+        refuse_drop(app, caller, dropped).await?;
     }
     let limit = context.limit();
     context.progress().begin("SQL", None);
     let attempt = async || {
         let lease = context.lease(ReadFrom::Primary).await?;
         let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change_guard(caller.project()));
-        let statement = sql::verbatim(&call, schema.as_ref());
+        let statement = reading.statement.clone();
         let call = UserSql { statement, schema: schema.clone(), effects, change, format };
         let chunks = user_sql::run(lease, call, limit, Arc::clone(context.progress()));
         respond::chunks(chunks, format, || context.stream()).await
@@ -77,10 +121,7 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
 }
 
 /// No key may drop an adopted database (one that existed before it was given to the project).
-async fn refuse_drop(app: &Arc<ServiceState>, caller: &Caller, call: &SqlCall) -> Result<(), Problem> {
-    let Some(dropped) = sql::drops::databases(&call.query, &call.params) else {
-        return Ok(());
-    };
+async fn refuse_drop(app: &Arc<ServiceState>, caller: &Caller, dropped: &Dropped) -> Result<(), Problem> {
     let adopted = app.undroppable(caller.project()).await?;
     let Some(name) = adopted.iter().find(|name| dropped.may_be(name)) else {
         return Ok(());

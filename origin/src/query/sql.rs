@@ -38,7 +38,7 @@ use std::ops::Range;
 use std::sync::Arc;
 pub use update::update;
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
     text: String,
     params: Vec<Param>,

@@ -2,6 +2,7 @@
 //! databases, so grants can't protect an adopted database whose tables may be dropped. Text that the statement prepares
 //! must be one parameter or literal. Stored code that it calls can't be seen (`docs/existing-database.md`).
 
+use std::cell::LazyCell;
 use std::collections::BTreeSet;
 
 use shared::ident::{DatabaseName, folded};
@@ -34,11 +35,13 @@ pub fn databases(text: &str, params: &[Value]) -> Option<Dropped> {
     let mut dropped = named(&tokens);
     // Whether MariaDB runs an executable comment depends on its version.
     dropped.unnamed |= tokens.contains(&Token::Executable) && has_words(text);
+    let is_dropping = |value: &Value| matches!(value, Value::Text(text) if has_words(text));
+    let params_drop = LazyCell::new(|| params.iter().any(is_dropping));
     dropped.unnamed |= (0..tokens.len()).any(|at| match prepared(&tokens, at) {
         None => false,
         // An escape may be in the middle of a word.
         Some(Prepared::Literal(text)) => text.contains('\\') || has_words(text),
-        Some(Prepared::Parameter) => params.iter().any(|value| matches!(value, Value::Text(text) if has_words(text))),
+        Some(Prepared::Parameter) => *params_drop,
         Some(Prepared::Unseen) => true,
     });
     (!dropped.is_empty()).then_some(dropped)
@@ -204,5 +207,12 @@ mod tests {
             assert!(!drops(text), "{text}");
         }
         assert_eq!(databases("INSERT INTO t VALUES (?)", &[Value::Text("DROP DATABASE shop".into())]), None);
+    }
+
+    #[test]
+    fn a_parameter_is_read_once() {
+        let params = [Value::Text("x ".repeat(1_000_000).into())];
+        let text = format!("BEGIN NOT ATOMIC {} END", "EXECUTE IMMEDIATE ?;".repeat(10_000));
+        assert_eq!(databases(&text, &params), None);
     }
 }

@@ -23,6 +23,8 @@ const BLANK: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
 pub(super) struct Tokens<'a> {
     text: &'a str,
     at: usize,
+    /// The end of the last run of `-` and `/`, and whether the driver misreads the characters of the run.
+    signs: (usize, bool),
 }
 
 impl<'a> Token<'a> {
@@ -36,7 +38,7 @@ impl<'a> Token<'a> {
 
 impl<'a> Tokens<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Self { text, at: 0 }
+        Self { text, at: 0, signs: (0, false) }
     }
 
     fn rest(&self) -> &'a str {
@@ -62,6 +64,17 @@ impl<'a> Tokens<'a> {
                 return false;
             }
         }
+    }
+
+    /// Each run is scanned once: a text may consist of signs.
+    fn misreads_sign(&mut self) -> bool {
+        if self.at >= self.signs.0 {
+            let rest = self.rest();
+            let after = rest.trim_start_matches(['-', '/']);
+            let end = self.at + rest.len() - after.len();
+            self.signs = (end, after.starts_with(['\'', '"', '`', '#', '*']));
+        }
+        self.signs.1
     }
 
     /// Returns the length in bytes, with quotes. A doubled quote stands for one quote, and `\` escapes in strings.
@@ -105,9 +118,7 @@ impl<'a> Iterator for Tokens<'a> {
             '(' => (Token::Open, 1),
             '@' => (Token::At, 1),
             ':' if rest[1..].starts_with(|c: char| c.is_ascii_lowercase() || c == '_') => (Token::Misread(self.at), 1),
-            '-' | '/' if rest.trim_start_matches(['-', '/']).starts_with(['\'', '"', '`', '#', '*']) => {
-                (Token::Misread(self.at), 1)
-            }
+            '-' | '/' if self.misreads_sign() => (Token::Misread(self.at), 1),
             '.' => (Token::Dot, 1),
             c if is_word(c) => {
                 let end = rest.find(|c: char| !is_word(c)).unwrap_or(rest.len());
@@ -134,6 +145,16 @@ mod tests {
             ["'", "`", "\"\\", "/*", "/*!", "--", "é(", ":a", ":", "@", "#", "\\'", "日本:x", "-", "/", "-'\\é", "--é"]
         {
             let _ = Tokens::new(text).count();
+        }
+    }
+
+    #[test]
+    fn a_text_of_one_character_is_read_once() {
+        // A quadratic scan would take very long.
+        for sign in ["/", "-", "'", "\"", "`", "\\", "#", "@", ":", "(", "*", "x", "/ ", "- ", "-/", "'x", "/*!"] {
+            for end in ["", "'1'", "a", "\n"] {
+                let _ = Tokens::new(&(sign.repeat(100_000) + end)).count();
+            }
         }
     }
 }
