@@ -52,6 +52,9 @@ pub const BATCH_OPERATIONS_MAX_COUNT: usize = 1_000;
 /// Equal to the maximum of cells of all its inserts together.
 pub const BATCH_COMMAS_MAX_COUNT: usize = BATCH_MAX_CELLS;
 
+/// Maximum bytes that the references (`$ref`) of a batch stand for, together: an id may be a long text.
+pub const BATCH_REFERENCED_MAX_BYTES: usize = 1024 * 1024;
+
 /// Maximum rows that the operations of one `/batch` return together, or that one write returns. The response is
 /// buffered until the commit.
 pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;

@@ -13,6 +13,7 @@ cases! {
         an_id_is_a_part_of_a_composite_one,
         a_composite_id_is_no_value,
         what_gives_no_id_is_not_referred_to,
+        ids_by_reference_have_a_limit_of_bytes,
         the_object_itself_is_stored_outside_of_a_batch,
     ],
 }
@@ -137,6 +138,20 @@ async fn refused(host: Host, operations: &[Value], at: usize) -> String {
     let error = answer.refused(ErrorCode::InvalidBody);
     assert_eq!(error["details"]["operation"], at, "{answer}");
     error["message"].as_str().unwrap().to_owned()
+}
+
+async fn ids_by_reference_have_a_limit_of_bytes(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id VARCHAR(1022) CHARACTER SET latin1 PRIMARY KEY)"]).await;
+    let t = db.path("t");
+    // In JSON, the id has 1,024 bytes.
+    let insert = post(&t, json!({"id": "x".repeat(1022)}));
+    let read =
+        |count| post(&format!("{t}/query"), json!({"query": {"id": {"value": vec![json!({"$ref": 0}); count]}}}));
+    assert_eq!(batch(host, &[insert.clone(), read(1024)]).await.payload()[1].as_array().map(Vec::len), Some(1));
+    db.exec("DELETE FROM t").await;
+    let says = refused(host, &[insert, read(1024), read(1)], 2).await;
+    assert!(says.contains("1048576 bytes"), "{says}");
+    assert_eq!(db.get("t").await.payload(), json!([]));
 }
 
 async fn a_composite_id_is_no_value(host: Host) {

@@ -4,11 +4,16 @@ use crate::database::run::Written;
 use crate::query::catalog::Table;
 use crate::query::plan::InsertAnswer;
 use shared::error::{ErrorCode, Problem};
+use shared::limits::BATCH_REFERENCED_MAX_BYTES;
 use shared::operation::batch::{Batch, Position, Reference};
 use std::collections::HashMap;
 
-/// Holds only inserts that another operation of the batch refers to, by their index.
-pub(super) struct Ids(HashMap<usize, Given>);
+pub(super) struct Ids {
+    /// Only inserts that another operation of the batch refers to, by their index.
+    given: HashMap<usize, Given>,
+    /// What is left of [`BATCH_REFERENCED_MAX_BYTES`].
+    left: usize,
+}
 
 enum Given {
     Nothing,
@@ -19,11 +24,12 @@ enum Given {
 impl Ids {
     pub(super) fn of(batch: &Batch) -> Self {
         let references = batch.steps().iter().flat_map(|step| step.references());
-        Self(references.map(|reference| (reference.operation, Given::Nothing)).collect())
+        let given = references.map(|reference| (reference.operation, Given::Nothing)).collect();
+        Self { given, left: BATCH_REFERENCED_MAX_BYTES }
     }
 
     pub(super) fn keep(&mut self, at: usize, answer: InsertAnswer, payload: &[u8], written: Written) {
-        if let Some(given) = self.0.get_mut(&at) {
+        if let Some(given) = self.given.get_mut(&at) {
             *given = match answer {
                 InsertAnswer::Id => Given::One(payload.to_vec()),
                 InsertAnswer::Ids => Given::Rows(written.keys),
@@ -34,13 +40,21 @@ impl Ids {
         }
     }
 
-    pub(super) fn get(&self, reference: Reference) -> Result<String, Problem> {
-        let id = match (self.0.get(&reference.operation), reference.row) {
+    pub(super) fn get(&mut self, reference: Reference) -> Result<String, Problem> {
+        let id = match (self.given.get(&reference.operation), reference.row) {
             (Some(Given::One(id)), None) => Some(id),
             (Some(Given::Rows(ids)), Some(row)) => ids.get(row),
             _ => None,
         };
-        id.filter(|id| *id != b"null").and_then(|id| String::from_utf8(id.clone()).ok()).ok_or_else(|| no_id(reference))
+        let id = id.filter(|id| *id != b"null").ok_or_else(|| no_id(reference))?;
+        self.left = self.left.checked_sub(id.len()).ok_or_else(|| {
+            invalid(format!(
+                "The ids that the batch refers to have more than {BATCH_REFERENCED_MAX_BYTES} bytes together, each counted as \
+                 often as it is referred to."
+            ))
+            .with_hint("Give the values themselves, or spread the operations over several batches.")
+        })?;
+        String::from_utf8(id.clone()).map_err(|_| no_id(reference))
     }
 }
 
