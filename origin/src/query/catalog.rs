@@ -264,6 +264,12 @@ impl Table {
         0..self.columns.len()
     }
 
+    /// Whether an expression, as MariaDB prints it, names a column that the role hides.
+    pub fn names_hidden(&self, expression: &str) -> bool {
+        let quoted = |column: &Arc<Column>| format!("`{}`", column.name.as_str().replace('`', "``"));
+        self.columns[self.readable..].iter().any(|column| expression.contains(&quoted(column)))
+    }
+
     pub fn key_is_readable(&self) -> bool {
         self.key.iter().all(|at| *at < self.readable)
     }

@@ -34,7 +34,7 @@ const TABLES: &[&str] = &[
      CONSTRAINT zqhushed_link FOREIGN KEY (zqhushed_parent) REFERENCES zqhushed_parents (id)) COMMENT 'zqhushed_comment'",
     "INSERT INTO t (owner, name, age) VALUES (1, 'a', 1), (1, 'b', 2), (2, 'zqhushed_name', 3), (1, 'c', 4)",
     "CREATE TABLE u (id INT PRIMARY KEY AUTO_INCREMENT, t_id INT, zqhushed_hidden VARCHAR(40) DEFAULT 'zqhushed_value', \
-     CONSTRAINT zqhushed_fk FOREIGN KEY (t_id) REFERENCES t (id))",
+     zqhushed_number INT DEFAULT 1, more INT DEFAULT (zqhushed_number + 1), CONSTRAINT zqhushed_fk FOREIGN KEY (t_id) REFERENCES t (id))",
     "INSERT INTO u (t_id) VALUES (1), (2), (3)",
 ];
 
@@ -48,7 +48,8 @@ fn caller(db: &TestDb) -> Caller<'_> {
         "update": {"fields": visible, "rows": is_claim("owner", "sub")},
         "delete": {"rows": is_claim("owner", "sub")},
     });
-    let of_u = json!({"read": {"fields": {"omit": ["zqhushed_hidden"]}}, "insert": {"fields": ["t_id"]}});
+    let of_u =
+        json!({"read": {"fields": {"omit": ["zqhushed_hidden", "zqhushed_number"]}}, "insert": {"fields": ["t_id"]}});
     Caller::new(db, [("t", all), ("u", of_u)], json!({"sub": 1}))
 }
 

@@ -138,7 +138,7 @@ impl<'a> Field<'a> {
             json_type: (column.kind == Kind::Json).then_some("json"),
             required: column.required() && !access.sets(at),
             nullable: column.nullable,
-            default: column.default.as_deref(),
+            default: column.default.as_deref().filter(|default| !table.names_hidden(default)),
             primary_key: column.primary,
             auto_increment: column.auto_increment,
             generated: column.generated,
