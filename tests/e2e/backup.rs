@@ -28,19 +28,19 @@ const CONTENT: &str = r#"
     CREATE DATABASE `els ewhere-ü`;
     USE `els ewhere-ü`;
     CREATE TABLE kinds (
-        id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, whole TINYINT, price DECIMAL(30,10), exact DOUBLE, flags BIT(12),
+        id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, whole TINYINT, price DECIMAL(30,10), exact DOUBLE, near FLOAT, flags BIT(12),
         words TEXT CHARACTER SET utf8mb4, fixed BINARY(4), bytes LONGBLOB, kind ENUM('a','b'), some SET('x','y'),
         data JSON, place POINT, day DATE, moment DATETIME(6), stamp TIMESTAMP(3) NULL, span TIME(6), born YEAR, own UUID,
         address INET6, doubled INT AS (whole * 2) VIRTUAL, kept INT AS (whole + 1) STORED, hidden INT INVISIBLE DEFAULT 7,
         CHECK (whole > -100), UNIQUE KEY by_price (price)
     );
     INSERT INTO kinds VALUES
-        (0, -99, 12345678901234567890.0123456789, 0.1, b'101010101010', 'Zoë 👩‍👩‍👧 \\ '' " \n\t\Z', 0x00ff2700,
+        (0, -99, 12345678901234567890.0123456789, 0.1, 16777217, b'101010101010', 'Zoë 👩‍👩‍👧 \\ '' " \n\t\Z', 0x00ff2700,
          CONCAT(CHAR(0), CHAR(10), CHAR(13), CHAR(26), CHAR(92), CHAR(39), CHAR(255)), 'b', 'x,y',
          '{"a": "\\u00e9 😀"}', ST_GeomFromText('POINT(1.5 -2.25)'), '1000-01-01', '9999-12-31 23:59:59.999999',
          '2024-02-29 12:00:00.123', '-838:59:59.999999', 1901, '123e4567-e89b-12d3-a456-426655440000', '2001:db8::ff00',
          DEFAULT, DEFAULT),
-        (DEFAULT, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+        (DEFAULT, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
          NULL, DEFAULT, DEFAULT);
     UPDATE kinds SET hidden = 11 WHERE whole = -99;
     CREATE TABLE child (id INT PRIMARY KEY, parent BIGINT UNSIGNED, note VARCHAR(40) DEFAULT 'none',

@@ -23,8 +23,12 @@ const WAIT: Duration = Duration::from_secs(3600);
 /// MariaDB runs functions.
 const CODE_TIME: Duration = Duration::from_secs(5);
 
-/// The time for one project: in a backup for all that is not a table, in a restore for everything.
+/// The time for one project: in a backup once for rows and once for all that is not a table, in a restore for everything.
 const PROJECT_TIME: Duration = Duration::from_secs(30 * 60);
+
+/// What a backup adds to [`PROJECT_TIME`] for the rows of a project, for each MiB of its tables. A compressed column may
+/// have a thousand times as many bytes as its table.
+const ROWS_TIME_PER_MIB: Duration = Duration::from_secs(1);
 
 /// What a restore adds to [`PROJECT_TIME`] for each MiB of statements.
 const PROJECT_TIME_PER_MIB: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@ use mysql_async::consts::ColumnType;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Row, Value};
 
-use super::{CODE_TIME, Fault, PROJECT_TIME, RecordHead, RecordKind, Refusal, Settings};
+use super::{CODE_TIME, Fault, PROJECT_TIME, ROWS_TIME_PER_MIB, RecordHead, RecordKind, Refusal, Settings};
 use crate::config::Account;
 use crate::database::admin::quote::ident;
 use crate::database::admin::{Admin, AdminError};
@@ -43,9 +43,12 @@ const GONE: [u16; 4] =
 /// Names and tables compare without case and accents in `information_schema`, so each condition is repeated on bytes.
 const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES
     WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME";
-const COLUMNS: &str = "SELECT COLUMN_NAME FROM information_schema.COLUMNS
+/// As text, MariaDB prints a FLOAT with six digits only.
+const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE = 'float' FROM information_schema.COLUMNS
     WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE()
     AND TABLE_NAME = ? AND BINARY TABLE_NAME = ? AND IS_GENERATED = 'NEVER' ORDER BY ORDINAL_POSITION";
+const MEBIBYTES: &str = "SELECT DATA_LENGTH DIV 1048576 FROM information_schema.TABLES
+    WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND BINARY TABLE_NAME = ?";
 const ROUTINES: &str = "SELECT ROUTINE_NAME, ROUTINE_TYPE FROM information_schema.ROUTINES
     WHERE ROUTINE_SCHEMA = DATABASE() AND BINARY ROUTINE_SCHEMA = DATABASE() ORDER BY ROUTINE_TYPE, ROUTINE_NAME";
 const TRIGGERS: &str = "SELECT TRIGGER_NAME, '' FROM information_schema.TRIGGERS
@@ -74,6 +77,8 @@ pub struct Incomplete {
     pub broken: Vec<Fault>,
     /// Time for what is not a table, and for tables that MariaDB refused.
     spent: Duration,
+    /// Time left for the rows of the tables; it grows with each table by [`ROWS_TIME_PER_MIB`].
+    rows_left: Option<Duration>,
 }
 
 impl Admin {
@@ -156,7 +161,10 @@ impl Dump {
             let began = Instant::now();
             let saved = match kind {
                 RecordKind::Database => self.save_database(head.clone(), sink).await?,
-                RecordKind::Sequence | RecordKind::Table => self.save_table(head.clone(), &detail, sink).await?,
+                RecordKind::Sequence | RecordKind::Table => {
+                    let rows_left = incomplete.rows_left.get_or_insert(PROJECT_TIME);
+                    self.save_table(head.clone(), &detail, rows_left, sink).await?
+                }
                 _ => self.save_code(head.clone(), &detail, sink).await?,
             };
             let is_data = matches!(kind, RecordKind::Sequence | RecordKind::Table) && saved.is_ok();
@@ -240,6 +248,7 @@ impl Dump {
         &mut self,
         head: RecordHead,
         detail: &str,
+        rows_left: &mut Duration,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
     ) -> Result<Result<(), Refusal>, E> {
         let table = ident(&head.name);
@@ -278,24 +287,50 @@ impl Dump {
                 Err(refusal) => Ok(Err(refusal)),
             };
         }
-        if has_rows { self.save_rows(&rows, sink).await } else { Ok(Ok(())) }
+        if !has_rows {
+            return Ok(Ok(()));
+        }
+        let began = Instant::now();
+        let saved = self.save_rows(&rows, rows_left, sink).await?;
+        *rows_left = rows_left.saturating_sub(began.elapsed());
+        Ok(saved.map_err(|refusal| match refusal.errno {
+            errno::STATEMENT_TIMEOUT => Refusal::out_of_time(),
+            _ => refusal,
+        }))
     }
 
     async fn save_rows<E: From<AdminError>>(
         &mut self,
         head: &RecordHead,
+        left: &mut Duration,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
     ) -> Result<Result<(), Refusal>, E> {
         let Self { admin, conn, user, .. } = self;
         let table = ident(&head.name);
-        let columns = typed_rows::all::<String, _>(conn.exec_iter(COLUMNS, (&head.name, &head.name)));
-        let columns = match admin.try_within(user, columns).await? {
-            Ok(columns) => columns.iter().map(|name| ident(name)).collect::<Vec<_>>().join(", "),
+        let size = typed_rows::first::<u64, _>(conn.exec_iter(MEBIBYTES, (&head.name, &head.name)));
+        let mebibytes = match admin.try_within(user, size).await? {
+            Ok(mebibytes) => mebibytes.unwrap_or_default(),
             Err(refusal) => return Ok(Err(refusal)),
         };
+        *left += ROWS_TIME_PER_MIB * u32::try_from(mebibytes).unwrap_or(u32::MAX);
+        // MariaDB has no time limit of 0.
+        let seconds = left.as_secs_f64().max(0.001);
+        let columns = typed_rows::all::<(String, bool), _>(conn.exec_iter(COLUMNS, (&head.name, &head.name)));
+        let columns: Vec<_> = match admin.try_within(user, columns).await? {
+            Ok(columns) => columns.into_iter().map(|(name, is_float)| (ident(&name), is_float)).collect(),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let read = columns.iter().map(|(name, is_float)| match is_float {
+            true => format!("CAST({name} AS DOUBLE)"),
+            false => name.clone(),
+        });
+        let mut selected = read.collect::<Vec<_>>().join(", ");
+        let columns = columns.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
         // A table may have generated columns only.
-        let selected = if columns.is_empty() { "NULL" } else { &columns };
-        let select = format!("SET STATEMENT max_statement_time = 0 FOR SELECT {selected} FROM {table}");
+        if selected.is_empty() {
+            selected.push_str("NULL");
+        }
+        let select = format!("SET STATEMENT max_statement_time = {seconds:.3} FOR SELECT {selected} FROM {table}");
         let insert = format!("INSERT INTO {table} ({columns}) VALUES ");
         let mut answer = match admin.try_within(user, conn.query_iter(select)).await? {
             Ok(answer) => answer,
