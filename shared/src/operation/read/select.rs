@@ -145,7 +145,7 @@ fn named_aggregate(word: &str) -> Result<Aggregate, Problem> {
         let near = nearest(&folded, AGGREGATES.iter().map(|(name, _)| *name));
         options::invalid(format!("The option selectFields knows no aggregate {}.", shown(word))).with_hint(match near {
             Some(near) => format!("Did you mean {}?", shown(near)),
-            None => "Use COUNT, COUNT_DISTINCT, SUM, AVG, MIN or MAX.".to_owned(),
+            None => format!("Use one of {}.", AGGREGATES.map(|(name, _)| name).join(", ")),
         })
     })
 }
