@@ -157,7 +157,8 @@ async fn only_the_database_stage_knows_the_driver(_: Host) {
 }
 
 async fn only_media_know_the_object_store_and_images(_: Host) {
-    let crates = ["object_store", "image", "turbojpeg", "fast_image_resize", "webp", "gif", "png", "moxcms", "infer"];
+    let crates =
+        ["object_store", "image", "turbojpeg", "fast_image_resize", "webpx", "gif", "png", "tiff", "moxcms", "infer"];
     let inside = |path: &str| path == "origin/src/media.rs" || path.starts_with("origin/src/media/");
     let knows = |source: &Source| {
         let (code, _) = source.split();
