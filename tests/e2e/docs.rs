@@ -23,6 +23,7 @@ cases! {
         every_shell_block_has_an_answer_or_a_reason,
         every_link_leads_somewhere,
         every_page_is_reached_from_the_readme,
+        every_path_that_contributors_read_exists,
         a_page_is_read_as_its_fences_and_marks_say,
         an_answer_fits_where_only_what_is_left_open_differs,
         an_answer_that_is_written_reads_as_the_same,
@@ -119,6 +120,10 @@ async fn every_link_leads_somewhere(_: Host) {
 
 async fn every_page_is_reached_from_the_readme(_: Host) {
     rules::pages_are_reached();
+}
+
+async fn every_path_that_contributors_read_exists(_: Host) {
+    rules::named_paths_exist();
 }
 
 async fn a_page_is_read_as_its_fences_and_marks_say(_: Host) {

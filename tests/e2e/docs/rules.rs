@@ -1,4 +1,4 @@
-//! Checks the text of the pages: their links name existing files and headings.
+//! Checks the text of the pages: their links and paths name existing files, folders and headings.
 
 use crate::service::workspace;
 use std::fs;
@@ -40,6 +40,44 @@ pub(super) fn links_lead_somewhere() {
         }
     }
     assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+}
+
+/// Checks that each path in the pages for contributors exists: in the root, in `origin/src`, or in a folder that is named
+/// before on the same line. A path without an ending may be a module's, and `{a,b}` stands for several.
+pub(super) fn named_paths_exist() {
+    let root = workspace();
+    let mut missing = Vec::new();
+    for page in ["CONTRIBUTING.md", "docs/architecture.md"] {
+        let text = fs::read_to_string(root.join(page)).expect("a readable page");
+        for line in text.lines() {
+            let mut folders = vec![root.clone(), root.join("origin/src")];
+            for path in line.split('`').skip(1).step_by(2).filter(|code| is_path(code)).flat_map(alternatives) {
+                let is_there =
+                    |path: &PathBuf| path.exists() || path.extension().is_none() && path.with_extension("rs").exists();
+                match folders.iter().map(|folder| folder.join(&path)).find(is_there) {
+                    Some(found) => folders.push(found),
+                    None => missing.push(format!("{page}: {path}")),
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "paths that don't exist:\n{}", missing.join("\n"));
+}
+
+/// Files that are built are not in a clone of the repository.
+fn is_path(code: &str) -> bool {
+    let endings = [".rs", ".ts", ".tsx", ".mjs", ".json", ".toml", ".txt", ".dict", ".md"];
+    code.chars().all(|c| c.is_ascii_alphanumeric() || "._-/{},".contains(c))
+        && (code.contains('/') || endings.iter().any(|ending| code.ends_with(ending)))
+        && !code.starts_with('/')
+        && !code.starts_with("target/")
+}
+
+fn alternatives(path: &str) -> Vec<String> {
+    match path.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?))) {
+        Some((before, (names, after))) => names.split(',').map(|name| format!("{before}{name}{after}")).collect(),
+        None => vec![path.to_owned()],
+    }
 }
 
 fn links(text: &str) -> Vec<String> {
