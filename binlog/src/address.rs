@@ -1,0 +1,46 @@
+//! Prints UUID, INET4 and INET6 as MariaDB does. In the log they are binary strings of fixed length, which only the schema tells
+//! from BINARY. A UUID is there in the order of its text, whatever its order in the table.
+
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+
+/// Returns `None` unless there are 16 bytes.
+pub fn uuid(bytes: &[u8]) -> Option<String> {
+    let bytes = <[u8; 16]>::try_from(bytes).ok()?;
+    let mut text = String::with_capacity(36);
+    for (index, byte) in bytes.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    Some(text)
+}
+
+/// Returns `None` unless there are 4 bytes.
+pub fn inet4(bytes: &[u8]) -> Option<String> {
+    <[u8; 4]>::try_from(bytes).ok().map(|bytes| Ipv4Addr::from(bytes).to_string())
+}
+
+/// Returns `None` unless there are 16 bytes. Unlike `std`, MariaDB also shortens a single group of zeros.
+pub fn inet6(bytes: &[u8]) -> Option<String> {
+    let bytes = <[u8; 16]>::try_from(bytes).ok()?;
+    let (groups, _) = bytes.as_chunks::<2>();
+    let groups: Vec<u16> = groups.iter().copied().map(u16::from_be_bytes).collect();
+    let zeros_from = |start: usize| groups.iter().skip(start).take_while(|group| **group == 0).count();
+    // The first of the longest runs.
+    let (gap, length) =
+        (0..groups.len()).map(|start| (start, zeros_from(start))).rev().max_by_key(|(_, zeros)| *zeros)?;
+    let [.., a, b, c, d] = bytes;
+    match (gap, length, groups.get(5)) {
+        (0, 6, _) => return Some(format!("::{}", Ipv4Addr::new(a, b, c, d))),
+        (0, 5, Some(0xFFFF)) => return Some(format!("::ffff:{}", Ipv4Addr::new(a, b, c, d))),
+        _ => {}
+    }
+    let part = |groups: &[u16]| groups.iter().map(|group| format!("{group:x}")).collect::<Vec<_>>().join(":");
+    if length == 0 {
+        return Some(part(&groups));
+    }
+    let (before, after) = (groups.get(..gap)?, groups.get(gap + length..)?);
+    Some(format!("{}::{}", part(before), part(after)))
+}

@@ -1,0 +1,56 @@
+//! Compressed statements, rows and columns. In all of them, a byte tells algorithm and number of bytes of the length, which
+//! follows with its highest byte first.
+
+use crate::bytes::{Reader, big};
+use crate::{Error, EventType, Rule};
+use flate2::{Decompress, FlushDecompress, Status};
+use std::borrow::Cow;
+
+/// Deflate makes at most 1,032 bytes of one.
+const RATIO_MAX: usize = 1_032;
+
+/// Decompresses a statement or rows (`log_bin_compress`).
+pub(crate) fn event(event: EventType, base: usize, stored: &[u8], limit: usize) -> Result<Vec<u8>, Error> {
+    let mut reader = Reader::new(event, base, stored);
+    let header = reader.u8("the head of compressed bytes")?;
+    if header & 0xF8 != 0x80 {
+        return Err(reader.fail(Rule::Unsupported("an event that is not compressed by zlib")));
+    }
+    inflate(&mut reader, header, Decompress::new(true), limit)
+}
+
+/// Decompresses a value of a `COMPRESSED` column. MariaDB stores a short value as it is, behind a zero.
+pub(crate) fn column(event: EventType, base: usize, stored: &[u8], limit: usize) -> Result<Cow<'_, [u8]>, Error> {
+    if stored.is_empty() {
+        return Ok(Cow::Borrowed(stored));
+    }
+    let mut reader = Reader::new(event, base, stored);
+    let header = reader.u8("the head of a compressed value")?;
+    match header >> 4 {
+        0 => Ok(Cow::Borrowed(reader.rest())),
+        8 => inflate(&mut reader, header, Decompress::new(header & 8 == 0), limit).map(Cow::Owned),
+        _ => Err(reader.fail(Rule::Unsupported("a column that is not compressed by zlib"))),
+    }
+}
+
+fn inflate(reader: &mut Reader<'_>, header: u8, mut zlib: Decompress, limit: usize) -> Result<Vec<u8>, Error> {
+    let length_bytes = usize::from(header & 7);
+    if !(1..=4).contains(&length_bytes) {
+        return Err(reader.fail(Rule::Format("a compressed length has 1 to 4 bytes")));
+    }
+    let bytes = big(reader.take(length_bytes, "a compressed length")?);
+    let too_large = reader.fail(Rule::TooLarge { bytes });
+    let length = usize::try_from(bytes).map_err(|_| too_large)?;
+    if length > limit {
+        return Err(too_large);
+    }
+    let fault = reader.fail(Rule::Format("compressed bytes are not what their length says"));
+    let stored = reader.rest();
+    if length > stored.len().saturating_mul(RATIO_MAX) {
+        return Err(fault);
+    }
+    // One byte more, so that zlib sees the end of the stream even if it is a byte too long.
+    let mut made = Vec::with_capacity(length.saturating_add(1));
+    let status = zlib.decompress_vec(stored, &mut made, FlushDecompress::Finish).map_err(|_| fault)?;
+    if status == Status::StreamEnd && made.len() == length { Ok(made) } else { Err(fault) }
+}
