@@ -106,7 +106,7 @@ impl RowData<'_> {
 pub struct Change<'a> {
     /// `None` for an insert.
     pub before: Option<Image<'a>>,
-    /// `None` for a delete. Of an update, a column that is absent is as it was before.
+    /// `None` for a delete. Of an update, a column that is absent is as it was before, unless it is generated.
     pub after: Option<Image<'a>>,
 }
 
@@ -175,7 +175,7 @@ pub struct Image<'a> {
 
 #[derive(Debug, Clone)]
 pub enum Cell<'a> {
-    /// The image does not have the column (`binlog_row_image` is not `FULL`, or the column is virtual).
+    /// The image does not have the column: `binlog_row_image` is not `FULL`.
     Absent,
     Null,
     Value(Value<'a>),

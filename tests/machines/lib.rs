@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "an answer of another type ends a test, by a panic as well")]
 
 pub mod galera;
+pub mod logged;
 pub mod network;
 pub mod process;
 pub mod replicas;
