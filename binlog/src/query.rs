@@ -54,12 +54,14 @@ impl<'a> Query<'a> {
         let mut reader = Reader::new(self.event, 0, self.status);
         let part = "a variable";
         loop {
-            // The variables that are written before the character set. Others end the search.
+            // The variables that may be before the character set. Others end the search.
             let length = match reader.u8(part).ok()? {
                 0 | 3 => 4,
-                1 => 8,
+                1 | 129 => 8,
                 2 => usize::from(reader.u8(part).ok()?) + 1,
                 6 => usize::from(reader.u8(part).ok()?),
+                128 => 3,
+                131 => usize::from(reader.u8(part).ok()?) * 4,
                 4 => return reader.u16(part).ok(),
                 _ => return None,
             };

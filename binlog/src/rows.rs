@@ -175,7 +175,7 @@ pub struct Image<'a> {
 
 #[derive(Debug, Clone)]
 pub enum Cell<'a> {
-    /// The image does not have the column: `binlog_row_image` is not `FULL`.
+    /// The image does not have the column: `binlog_row_image` is not `FULL`, or the column is generated.
     Absent,
     Null,
     Value(Value<'a>),

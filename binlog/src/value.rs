@@ -80,8 +80,6 @@ impl fmt::Display for Bit {
 
 pub(crate) fn read<'a>(column: &'a Column, row: &mut Reader<'a>) -> Result<Value<'a>, Error> {
     let stored = column.column_type.take(row)?;
-    // Of the end of the value.
-    let fail = |rule| row.fail(rule);
     let offset = row.offset().saturating_sub(stored.len());
     let text = |width, is_compressed| {
         Value::Text(Text {
@@ -123,7 +121,7 @@ pub(crate) fn read<'a>(column: &'a Column, row: &mut Reader<'a>) -> Result<Value
         ColumnType::Enum { .. } => Enum::new(stored, column).map(Value::Enum),
         ColumnType::Set { .. } => Set::new(stored, column).map(Value::Set),
     };
-    decoded.map_err(fail)
+    decoded.map_err(|rule| Error { event: row.event(), offset, rule })
 }
 
 fn integer<'a>(column: &Column, stored: &[u8]) -> Result<Value<'a>, Rule> {

@@ -122,7 +122,7 @@ const CHARSETS: [(&str, Shown); 14] = [
 
 fn text(dice: &mut Dice) -> Column {
     let (charset, shown) = *dice.pick(&CHARSETS);
-    let max = *dice.pick(&[0, 1, 7, 63, 64, 200, 255]);
+    let max = *dice.pick(&[1, 7, 63, 64, 200, 255]);
     let (name, max) = match dice.below(7) {
         0 | 1 => (format!("CHAR({max})"), max),
         2 | 3 => (format!("VARCHAR({max})"), max),
@@ -134,7 +134,7 @@ fn text(dice: &mut Dice) -> Column {
 }
 
 fn binary(dice: &mut Dice) -> Column {
-    let max = *dice.pick(&[0, 1, 16, 200, 255]);
+    let max = *dice.pick(&[1, 16, 200, 255]);
     let (name, max) = match dice.below(6) {
         0 | 1 => (format!("BINARY({max})"), max),
         2 | 3 => (format!("VARBINARY({})", max * 3), max * 3),

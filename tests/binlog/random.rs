@@ -38,6 +38,7 @@ struct Round<'a> {
     log: LogFile,
     columns: Vec<Column>,
     is_old: bool,
+    has_full_images: bool,
     rows: Rows,
 }
 
@@ -58,11 +59,12 @@ async fn round(server: &Logged, seed: u64) {
     } else {
         &["FULL", "FULL", "MINIMAL", "NOBLOB"]
     };
+    let image = *dice.pick(images);
     let settings = [
         format!("SET GLOBAL mysql56_temporal_format = {}", if is_old { "OFF" } else { "ON" }),
         format!("SET GLOBAL log_bin_compress = {}", if dice.chance(50) { "ON" } else { "OFF" }),
         format!("SET GLOBAL binlog_checksum = {}", if dice.chance(30) { "NONE" } else { "CRC32" }),
-        format!("SET SESSION binlog_row_image = {}", dice.pick(images)),
+        format!("SET SESSION binlog_row_image = {image}"),
         "SET SESSION sql_mode = '', time_zone = '+00:00', binlog_format = ROW".to_owned(),
         "SET NAMES utf8mb4".to_owned(),
         "FLUSH BINARY LOGS".to_owned(),
@@ -73,7 +75,15 @@ async fn round(server: &Logged, seed: u64) {
     for setting in settings {
         conn.query_drop(&setting).await.unwrap_or_else(|fault| panic!("{fault}: {setting}"));
     }
-    let mut round = Round { server, conn, log: LogFile::new(), columns, is_old, rows: Rows::new() };
+    let mut round = Round {
+        server,
+        conn,
+        log: LogFile::new(),
+        columns,
+        is_old,
+        has_full_images: image == "FULL",
+        rows: Rows::new(),
+    };
     for _ in 0..STATEMENTS {
         let statement = round.statement(&mut dice);
         round.conn.query_drop(&statement).await.unwrap_or_else(|fault| panic!("{fault}: {statement}"));
@@ -123,7 +133,7 @@ impl Round<'_> {
     /// Applies the changes that were logged, and compares with the table.
     async fn follow(&mut self, statement: &str) {
         let path = self.server.log().unwrap();
-        let (columns, is_old, rows) = (&self.columns, self.is_old, &mut self.rows);
+        let (columns, is_old, is_full, rows) = (&self.columns, self.is_old, self.has_full_images, &mut self.rows);
         let describe = |table: &mut Table| {
             assert!(table.has_names(), "{table:?}");
             for (at, column) in columns.iter().enumerate().filter(|_| is_old) {
@@ -134,6 +144,11 @@ impl Round<'_> {
             assert_eq!(table.primary_key.len(), 1, "{table:?}");
             let before = change.before.map(|image| printed(columns, &image));
             let mut after = change.after.map(|image| printed(columns, &image));
+            // MariaDB 11.8 leaves generated columns out of the first image of an update.
+            for image in before.iter().chain(&after).filter(|_| is_full) {
+                let absent = |(known, column): (&Known, &Column)| known.is_none() && !column.is_generated();
+                assert!(!image.iter().skip(1).zip(columns).any(absent), "a column is absent: {statement}: {image:?}");
+            }
             if let Some(before) = &before {
                 let known = rows.remove(&id(before)).unwrap_or_else(|| panic!("no such row: {before:?}"));
                 assert_agrees(columns, &known, before, statement);
