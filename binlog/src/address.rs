@@ -44,3 +44,34 @@ pub fn inet6(bytes: &[u8]) -> Option<String> {
     let (before, after) = (groups.get(..gap)?, groups.get(gap + length..)?);
     Some(format!("{}::{}", part(before), part(after)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv6Addr;
+
+    #[test]
+    fn addresses_are_printed_as_mariadb_prints_them() {
+        let texts = [
+            "::",
+            "::1",
+            "::0.1.0.2",
+            "::ffff:1.2.3.4",
+            "::ffff:0.0.0.0",
+            "::1:0:0",
+            "1::2:3:4:5:6:7",
+            "1::2:3:0:0:4",
+            "::1:2:3:4:5:6:0",
+            "ffff:0:0:ffff::",
+            "1:2:3:4:5:6:7:8",
+        ];
+        for text in texts {
+            let bytes = text.parse::<Ipv6Addr>().unwrap().octets();
+            assert_eq!(inet6(&bytes).unwrap(), text);
+        }
+        assert_eq!(inet4(&[10, 0, 0, 255]).unwrap(), "10.0.0.255");
+        let bytes: Vec<u8> = (0x10..0x20).collect();
+        assert_eq!(uuid(&bytes).unwrap(), "10111213-1415-1617-1819-1a1b1c1d1e1f");
+        assert_eq!((uuid(&bytes[1..]), inet6(&bytes[1..]), inet4(&bytes)), (None, None, None));
+    }
+}

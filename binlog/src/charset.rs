@@ -103,3 +103,36 @@ fn latin1(byte: u8) -> char {
     let high = byte.checked_sub(0x80).and_then(|index| LATIN1_HIGH.get(usize::from(index)));
     high.copied().unwrap_or(char::from(byte))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_converted_or_left_to_the_server() {
+        let cases: &[(u16, &[u8], Option<&str>)] = &[
+            (45, "é😀".as_bytes(), Some("é😀")),
+            (45, &[0xC3], None),
+            (33, "é日".as_bytes(), Some("é日")),
+            (33, "😀".as_bytes(), None),
+            (11, b"a~", Some("a~")),
+            (11, &[0x80], None),
+            (8, &[0x80, 0x81, 0x9F, 0xA0, 0xFF, b'a'], Some("€\u{81}Ÿ\u{A0}ÿa")),
+            (35, &[0x65, 0xE5], Some("日")),
+            (35, &[0xD8, 0x3D, 0xDE, 0x00], None),
+            (35, &[0], None),
+            (54, &[0xD8, 0x3D, 0xDE, 0x00], Some("😀")),
+            (54, &[0xD8, 0x3D], None),
+            (56, &[0x3D, 0xD8, 0x00, 0xDE], Some("😀")),
+            (60, &[0, 1, 0xF6, 0], Some("😀")),
+            (60, &[0, 0x11, 0, 0], None),
+            (51, b"a", None),
+            (9_999, b"a", None),
+        ];
+        for (collation, bytes, expected) in cases {
+            let expected = expected.map_or(Utf8::NeedsServer, |text| Utf8::Text(Cow::Borrowed(text)));
+            assert_eq!(to_utf8(*collation, bytes), expected, "{collation} {bytes:?}");
+        }
+        assert_eq!(to_utf8(BINARY_COLLATION, b"a"), Utf8::Binary);
+    }
+}
