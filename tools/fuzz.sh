@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes requests of any bytes, reads in all their notations, the bodies of uploads, and role files (tests/fuzz).
+# Fuzzes requests of any bytes, reads in all their notations, the bodies of uploads, role files, and binary logs (tests/fuzz).
 #
 # Usage: tools/fuzz.sh [TARGET…]      FUZZ_SECONDS (60) are shared out among the targets, all by default
 #
@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 FOLDER=tests/fuzz
-ALL=(requests spellings uploads roles)
+ALL=(requests spellings uploads roles binlog)
 # Bytes of an input: more than a URL may have.
 INPUT_MAX_BYTES=20000
 # Maximum seconds and megabytes for one input; the targets themselves have stricter limits of memory.

@@ -35,8 +35,9 @@ impl TableMap<'_> {
         if self.types.is_empty() || self.types.len() > COLUMNS_MAX {
             return Err(metadata.fail(Rule::Format("a table has 1 to 4,096 columns")));
         }
-        let columns = self.types.iter().enumerate().map(|(index, number)| {
-            Ok(Column {
+        let mut columns = Vec::with_capacity(self.types.len());
+        for (index, number) in self.types.iter().enumerate() {
+            columns.push(Column {
                 name: None,
                 column_type: ColumnType::read(*number, &mut metadata)?,
                 nullable: bit(self.nullable, index),
@@ -45,9 +46,8 @@ impl TableMap<'_> {
                 members: None,
                 geometry_type: None,
                 visible: None,
-            })
-        });
-        let columns = columns.collect::<Result<Vec<_>, Error>>()?;
+            });
+        }
         if !metadata.is_empty() {
             return Err(metadata.fail(Rule::Format("the columns have more metadata than their types")));
         }

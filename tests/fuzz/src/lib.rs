@@ -5,6 +5,7 @@
 //! structure → its three spellings → three Outcomes that must be equal          spellings
 //! bytes → a body of an upload → Parser, in any pieces → what serde_json says   uploads
 //! bytes → Role::parse → what the role allows                                    roles
+//! bytes → Decoder::read → every row and value of a binary log                   binlog
 //! ```
 //!
 //! The programs in `targets/` pass the fuzzer's inputs to this crate, `tests/replay.rs` passes known inputs. The crate
@@ -13,6 +14,7 @@
 
 pub mod catalogue;
 pub mod check;
+pub mod log;
 pub mod outcome;
 pub mod request;
 pub mod role;
