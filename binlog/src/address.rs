@@ -2,7 +2,6 @@
 //! from BINARY. A UUID is there in the order of its text, whatever its order in the table.
 
 use std::fmt::Write as _;
-use std::net::Ipv4Addr;
 
 /// Returns `None` unless there are 16 bytes.
 pub fn uuid(bytes: &[u8]) -> Option<String> {
@@ -19,7 +18,8 @@ pub fn uuid(bytes: &[u8]) -> Option<String> {
 
 /// Returns `None` unless there are 4 bytes.
 pub fn inet4(bytes: &[u8]) -> Option<String> {
-    <[u8; 4]>::try_from(bytes).ok().map(|bytes| Ipv4Addr::from(bytes).to_string())
+    let [a, b, c, d] = <[u8; 4]>::try_from(bytes).ok()?;
+    Some(format!("{a}.{b}.{c}.{d}"))
 }
 
 /// Returns `None` unless there are 16 bytes. Unlike `std`, MariaDB also shortens a single group of zeros.
@@ -33,8 +33,8 @@ pub fn inet6(bytes: &[u8]) -> Option<String> {
         (0..groups.len()).map(|start| (start, zeros_from(start))).rev().max_by_key(|(_, zeros)| *zeros)?;
     let [.., a, b, c, d] = bytes;
     match (gap, length, groups.get(5)) {
-        (0, 6, _) => return Some(format!("::{}", Ipv4Addr::new(a, b, c, d))),
-        (0, 5, Some(0xFFFF)) => return Some(format!("::ffff:{}", Ipv4Addr::new(a, b, c, d))),
+        (0, 6, _) => return Some(format!("::{a}.{b}.{c}.{d}")),
+        (0, 5, Some(0xFFFF)) => return Some(format!("::ffff:{a}.{b}.{c}.{d}")),
         _ => {}
     }
     let part = |groups: &[u16]| groups.iter().map(|group| format!("{group:x}")).collect::<Vec<_>>().join(":");

@@ -3,8 +3,9 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a test fails by panicking"
+    reason = "a test fails by panicking, and says what to run again"
 )]
 
 #[path = "../e2e/differential/dice.rs"]
