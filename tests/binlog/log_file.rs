@@ -1,6 +1,7 @@
 //! Reads events from the log file of a server, from where the last read ended.
 
 use binlog::{Body, Change, Checksum, Decoder, Event, Header, Table};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The bytes before the first event of a file.
@@ -10,11 +11,13 @@ pub(crate) const DECOMPRESSED_MAX_BYTES: usize = 1 << 24;
 pub(crate) struct LogFile {
     decoder: Decoder,
     read: usize,
+    /// Numbers of the types of events.
+    pub(crate) seen: BTreeSet<u8>,
 }
 
 impl LogFile {
     pub(crate) fn new() -> Self {
-        Self { decoder: Decoder::new(Checksum::None), read: MAGIC.len() }
+        Self { decoder: Decoder::new(Checksum::None), read: MAGIC.len(), seen: BTreeSet::new() }
     }
 
     /// Calls `event` for each event since the last call.
@@ -24,7 +27,9 @@ impl LogFile {
         while let Some(rest) = bytes.get(self.read..).filter(|rest| !rest.is_empty()) {
             let size = Header::read(rest).unwrap().size as usize;
             let decoded = self.decoder.read(&rest[..size]);
-            event(decoded.unwrap_or_else(|fault| panic!("{fault}: {:?}", &rest[..size])));
+            let decoded = decoded.unwrap_or_else(|fault| panic!("{fault}: {:?}", &rest[..size]));
+            self.seen.insert(decoded.header.event_type.0);
+            event(decoded);
             self.read += size;
         }
     }

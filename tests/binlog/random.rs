@@ -6,11 +6,11 @@ use crate::kinds::{Column, Shown};
 use crate::literals::Values;
 use crate::log_file::{DECOMPRESSED_MAX_BYTES, LogFile};
 use binlog::charset::Utf8;
-use binlog::{Cell, Image, Table, Value, address};
+use binlog::{Cell, EventType, Image, Table, Value, address};
 use machines::logged::Logged;
 use mysql_async::Conn;
 use mysql_async::prelude::Queryable as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const ROUNDS: u64 = 60;
 const COLUMNS_MAX_COUNT: usize = 14;
@@ -25,11 +25,16 @@ async fn decoded_changes_are_what_a_select_shows() {
     let arguments = ["--log-bin-compress-min-len=10", "--innodb-strict-mode=OFF"];
     let server = Logged::start(&arguments).await.unwrap();
     let setting = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
-    let first = setting("SELKIE_BINLOG_SEED").unwrap_or(1);
-    for seed in first..first + setting("SELKIE_BINLOG_ROUNDS").unwrap_or(ROUNDS) {
+    let (first, rounds) =
+        (setting("SELKIE_BINLOG_SEED").unwrap_or(1), setting("SELKIE_BINLOG_ROUNDS").unwrap_or(ROUNDS));
+    let mut seen = BTreeSet::new();
+    for seed in first..first + rounds {
         println!("SELKIE_BINLOG_SEED={seed} SELKIE_BINLOG_ROUNDS=1");
-        round(&server, seed).await;
+        seen.extend(round(&server, seed).await);
     }
+    let kinds = [EventType::WRITE_ROWS_V1, EventType::WRITE_ROWS_COMPRESSED_V1];
+    let mut all = kinds.iter().flat_map(|kind| kind.0..kind.0 + 3);
+    assert!(rounds < ROUNDS || all.all(|kind| seen.contains(&kind)), "a kind of rows was never logged: {seen:?}");
 }
 
 struct Round<'a> {
@@ -42,7 +47,8 @@ struct Round<'a> {
     rows: Rows,
 }
 
-async fn round(server: &Logged, seed: u64) {
+/// Returns the numbers of the types of events that were decoded.
+async fn round(server: &Logged, seed: u64) -> BTreeSet<u8> {
     let mut dice = Dice::new(seed);
     let mut conn = server.server().connect().await.unwrap();
     let version: String = conn.query_first("SELECT VERSION()").await.unwrap().unwrap();
@@ -91,6 +97,7 @@ async fn round(server: &Logged, seed: u64) {
     }
     round.conn.query_drop("DROP TABLE t").await.unwrap();
     round.conn.disconnect().await.unwrap();
+    round.log.seen
 }
 
 fn create(columns: &[Column]) -> String {

@@ -32,5 +32,5 @@ fn below(dice: &mut u64, count: usize) -> usize {
     *dice = dice.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mixed = (*dice ^ *dice >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    usize::try_from((mixed ^ mixed >> 31) % u64::try_from(count).unwrap()).unwrap()
+    ((mixed ^ mixed >> 31) % count as u64) as usize
 }
