@@ -54,3 +54,42 @@ fn inflate(reader: &mut Reader<'_>, header: u8, mut zlib: Decompress, limit: usi
     let status = zlib.decompress_vec(stored, &mut made, FlushDecompress::Finish).map_err(|_| fault)?;
     if status == Status::StreamEnd && made.len() == length { Ok(made) } else { Err(fault) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compress, Compression, FlushCompress};
+
+    /// Compresses bytes, with or without the head of zlib, behind this head byte and length.
+    fn stored(head: u8, length: u8, has_zlib_head: bool, bytes: &[u8]) -> Vec<u8> {
+        let mut stored = vec![head, length];
+        let mut made = Vec::with_capacity(1_000);
+        Compress::new(Compression::best(), has_zlib_head)
+            .compress_vec(bytes, &mut made, FlushCompress::Finish)
+            .unwrap();
+        stored.extend(made);
+        stored
+    }
+
+    #[test]
+    fn columns_are_compressed_with_and_without_the_head_of_zlib() {
+        let text = [7; 200];
+        let read = |stored: &[u8]| column(EventType::WRITE_ROWS_V1, 0, stored, 200).map(Cow::into_owned);
+        assert_eq!(read(&stored(0x81, 200, true, &text)).unwrap(), text);
+        assert_eq!(read(&stored(0x89, 200, false, &text)).unwrap(), text);
+        assert_eq!(read(&[0, 1, 2]).unwrap(), [1, 2]);
+        assert_eq!(read(&[]).unwrap(), []);
+        let rule = |stored: &[u8]| read(stored).unwrap_err().rule;
+        assert_eq!(rule(&stored(0x91, 200, true, &text)), Rule::Unsupported("a column that is not compressed by zlib"));
+        assert_eq!(rule(&stored(0x80, 200, true, &text)), Rule::Format("a compressed length has 1 to 4 bytes"));
+        let other = Rule::Format("compressed bytes are not what their length says");
+        for length in [199, 100, 0] {
+            assert_eq!(rule(&stored(0x81, length, true, &text)), other, "{length}");
+        }
+        let longer = stored(0x81, 200, true, &[7; 199]);
+        assert_eq!(rule(&longer), other);
+        let whole = stored(0x81, 200, true, &text);
+        assert_eq!(rule(&whole[..whole.len() - 5]), other, "without its end");
+        assert_eq!(column(EventType::WRITE_ROWS_V1, 0, &whole, 199).unwrap_err().rule, Rule::TooLarge { bytes: 200 });
+    }
+}

@@ -5,6 +5,9 @@ mod list;
 mod temporal;
 mod text;
 
+#[cfg(test)]
+mod tests;
+
 pub use decimal::Decimal;
 pub use list::{Enum, Set};
 pub use temporal::{Date, DateTime, Time, Timestamp, Year};

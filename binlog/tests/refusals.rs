@@ -1,7 +1,7 @@
 //! What is refused, and what is told apart: encrypted logs, events of other types, broken and missing parts.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use binlog::{Body, Cell, Checksum, Decoder, Event, EventType, Gtid, Header, Rows, RowsKind, Rule, Table};
+use binlog::{Body, Cell, Checksum, ColumnType, Decoder, Event, EventType, Gtid, Header, Rows, RowsKind, Rule, Table};
 
 const MAGIC_BYTES: usize = 4;
 const COMPRESSED: &[u8] = include_bytes!("data/compressed.binlog");
@@ -239,4 +239,65 @@ fn tables_with_columns_of_other_types_are_refused() {
     assert_eq!(table_map(&[246], &[66, 0]), Err(Rule::Format("a DECIMAL column has 1 to 65 digits")));
     assert_eq!(table_map(&[16], &[1, 8]), Err(Rule::Format("a BIT column has 1 to 64 bits")));
     assert_eq!(table_map(&[252], &[5]), Err(Rule::Format("the length of a BLOB has 1 to 4 bytes")));
+}
+
+#[test]
+fn formats_of_other_servers_are_refused() {
+    let format = |at: usize, value: u8| {
+        let mut bytes = events(COMPRESSED)[0].to_vec();
+        bytes[at] = value;
+        Decoder::new(Checksum::None).read(&bytes).map(|_| ()).map_err(|fault| fault.rule)
+    };
+    let size = events(COMPRESSED)[0].len();
+    assert_eq!(format(19, 4), Ok(()));
+    assert_eq!(format(19, 3), Err(Rule::Unsupported("a log of another version than 4")));
+    assert_eq!(format(75, 20), Err(Rule::Unsupported("a log whose headers don't have 19 bytes")));
+    assert_eq!(format(size - 5, 2), Err(Rule::Unsupported("a checksum other than CRC32")));
+    assert_eq!(format(size - 5, 1), Err(Rule::Checksum));
+    // The size of the fixed part of a TABLE_MAP, by which the events behind are read.
+    for other in [6, 9] {
+        let mut bytes = events(COMPRESSED)[0].to_vec();
+        bytes[76 + usize::from(EventType::TABLE_MAP.0) - 1] = other;
+        let mut decoder = Decoder::new(Checksum::None);
+        decoder.read(&bytes).unwrap();
+        let fault = decoder.read(&event(EventType::TABLE_MAP, &[0; 40])).unwrap_err();
+        assert_eq!(fault.rule, Rule::Unsupported("an event whose fixed part has another size than MariaDB's"));
+    }
+}
+
+#[test]
+fn metadata_of_columns_that_a_table_does_not_have_is_refused() {
+    let table = |optional: &[u8]| {
+        let body = [&[1, 0, 0, 0, 0, 0, 0, 0, 1, b'd', 0, 1, b't', 0, 2, 3, 15, 2, 10, 0, 0][..], optional].concat();
+        let bytes = event(EventType::TABLE_MAP, &body);
+        let decoded = Decoder::new(Checksum::None).read(&bytes).unwrap();
+        let Body::TableMap(map) = decoded.body else { panic!("no TABLE_MAP") };
+        map.table().map_err(|fault| fault.rule)
+    };
+    let outside = Rule::Format("metadata is of a column that the table does not have");
+    let more = Rule::Format("metadata is of more columns than the table has");
+    let named = table(&[1, 1, 0x80, 2, 1, 45, 4, 4, 1, b'a', 1, b'b', 8, 1, 1]).unwrap();
+    assert!(named.has_names());
+    assert_eq!(named.columns[0].unsigned, Some(true));
+    assert_eq!((named.columns[0].collation, named.columns[1].collation), (None, Some(45)));
+    assert_eq!((named.primary_key[0].column, named.primary_key[0].prefix), (1, None));
+    assert_eq!(table(&[9, 2, 0, 7]).unwrap().primary_key[0].prefix, Some(7));
+    assert_eq!(table(&[12, 1, 0x40]).unwrap().columns[1].visible, Some(true));
+    assert_eq!(table(&[8, 1, 2]), Err(outside));
+    assert_eq!(table(&[2, 3, 45, 1, 8]), Err(outside));
+    assert_eq!(table(&[3, 2, 45, 8]), Err(more));
+    assert_eq!(table(&[4, 2, 1, b'a']), Err(Rule::EndsWithin("the name of a column")));
+    assert_eq!(table(&[4, 4, 1, 0xFF, 1, b'b']), Err(Rule::Format("a name is not UTF-8")));
+    assert_eq!(table(&[3, 4, 253, 1, 0, 1]), Err(Rule::Format("the number of a collation is more than 65,535")));
+    assert_eq!(table(&[1, 9, 0]), Err(Rule::EndsWithin("metadata")));
+    assert_eq!(table(&[77, 1, 0]).map(|table| table.has_names()), Ok(false), "a kind of later servers");
+}
+
+#[test]
+fn a_char_may_be_longer_than_255_bytes() {
+    // The ninth and tenth bit of the length are in the type: 0xEE is 254 with one of them inverted.
+    let map = event(EventType::TABLE_MAP, &[1, 0, 0, 0, 0, 0, 0, 0, 1, b'd', 0, 1, b't', 0, 1, 254, 2, 0xEE, 0x90, 0]);
+    let decoded = Decoder::new(Checksum::None).read(&map).unwrap();
+    let Body::TableMap(map) = decoded.body else { panic!("no TABLE_MAP") };
+    assert_eq!(map.table().unwrap().columns[0].column_type, ColumnType::Char { max_bytes: 400 });
 }
