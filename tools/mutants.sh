@@ -2,15 +2,15 @@
 # Changes the pure code, one function at a time, and runs the unit tests of its crate: a change that no test notices is missed.
 # Fails if less than 90 % are noticed.
 #
-# Usage: [SHARD=3/16] tools/mutants.sh [FILE…]      files or globs, by default all of `shared`, the edge's core and the
-# origin's queries: some 6,000 changes. With SHARD, only that part of the changes, counted from 0.
+# Usage: [SHARD=3/16] tools/mutants.sh [FILE…]      files or globs, by default all of `shared` and `binlog`, the edge's core
+# and the origin's queries: some 7,000 changes. With SHARD, only that part of the changes, counted from 0.
 #
 # The changes that were missed are in target/mutants/mutants.out/missed.txt. Must not know what the tests check.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 NOTICED_MIN_PERCENT=90
-ALL=('shared/src/**' 'edge/src/core/**' 'origin/src/query/**')
+ALL=('shared/src/**' 'binlog/src/**' 'edge/src/core/**' 'origin/src/query/**')
 # Seconds that the tests of a changed crate may take: a change may loop forever.
 TESTS_MAX_SECONDS=180
 
@@ -27,7 +27,7 @@ for file in "${@:-${ALL[@]}}"; do files+=(--file "$file"); done
 export CARGO_PROFILE_DEV_DEBUG=0 CARGO_TARGET_DIR=$root/build
 # Its status counts a single missed change as a failure; the percentage below decides.
 .tools/bin/cargo-mutants mutants --dir "$tree" --in-place --output "$root" --no-times \
-  --package selkie-shared --package selkie-edge --package selkie-origin --timeout "$TESTS_MAX_SECONDS" ${SHARD:+--shard "$SHARD"} "${files[@]}" || [ $? -le 3 ]
+  --package selkie-shared --package selkie-binlog --package selkie-edge --package selkie-origin --timeout "$TESTS_MAX_SECONDS" ${SHARD:+--shard "$SHARD"} "${files[@]}" || [ $? -le 3 ]
 
 count() { wc -l < "$root/mutants.out/$1.txt"; }
 missed=$(count missed) noticed=$(($(count caught) + $(count timeout)))
