@@ -77,26 +77,22 @@ pub struct Admin {
 
 impl Admin {
     /// Prepares the pool without connecting. `connect_timeout` limits opening a connection, and waiting for a free one.
-    #[must_use]
     pub fn new(hosts: &Hosts, secret: &InstallationSecret, connect_timeout: Duration) -> Self {
         let (pool, hosts) = (pool(hosts, CONNECTIONS_MAX_COUNT), hosts.clone());
         Self { pool, hosts, connect_timeout, lock_name: lock_name(secret) }
     }
 
     /// Returns the same with a pool of its own for a single connection, so that its statements wait for no others.
-    #[must_use]
     pub fn apart(&self) -> Self {
         Self { pool: pool(&self.hosts, PROBE_CONNECTIONS), ..self.clone() }
     }
 
-    #[must_use]
     pub fn user(&self) -> &str {
         &self.hosts.address().admin_user
     }
 
     /// Returns the host part of the names of projects' accounts: `localhost` for a socket; `%` for TCP, since the
     /// client address that MariaDB sees can't be known in advance.
-    #[must_use]
     pub fn account_host(&self) -> &'static str {
         match self.hosts.address().endpoint {
             Endpoint::Socket(_) => "localhost",
@@ -112,11 +108,7 @@ impl Admin {
     /// Waits for and takes the installation's lock in MariaDB, which excludes other origins and commands from
     /// migrations and from most changes of accounts, databases and signing keys (not from the repair of an account).
     /// The lock is held until the returned guard is released or dropped. The nodes of a Galera cluster do not share the
-    /// lock.
-    ///
-    /// # Errors
-    /// [`AdminError::Busy`] if another origin or command held the lock for `LOCK_WAIT_SECONDS`, or MariaDB could not
-    /// grant the lock; other errors of MariaDB or the connection.
+    /// lock. Returns [`AdminError::Busy`] if another origin or command held the lock for `LOCK_WAIT_SECONDS`.
     pub async fn lock(&self) -> Result<AdminLock, AdminError> {
         // A connection outside the pool: dropping the guard closes it, and MariaDB then frees the lock.
         let (user, password) = (self.user(), &self.hosts.address().admin_password);

@@ -94,7 +94,6 @@ struct ProjectConn {
 impl MediaTable {
     /// Prepares the pools without connecting. `connect_timeout` limits the total time that a request waits for its
     /// project's share, for a free connection, and for the opening of a connection.
-    #[must_use]
     pub fn new(hosts: &Hosts, connect_timeout: Duration) -> Self {
         let pool_options = PoolOpts::default()
             .with_constraints(PoolConstraints::new(0, CONNECTIONS_MAX_COUNT).unwrap_or_default())

@@ -52,14 +52,12 @@ const READ_ONLY: &[&str] = &["SELECT", "SHOW VIEW"];
 pub struct Rights(Access);
 
 impl Rights {
-    #[must_use]
     pub const fn of(access: Access) -> Self {
         Self(access)
     }
 
     /// Returns the privileges on the project's databases, in the words of GRANT. Does not consider [`Drops`]: includes
     /// DROP for [`Access::Full`].
-    #[must_use]
     pub const fn privileges(self) -> &'static [&'static str] {
         match self.0 {
             Access::Full => READ_WRITE,
@@ -84,7 +82,6 @@ pub struct AccountName(String);
 impl AccountName {
     /// Returns the name of the account for a project's keys with `access`. The name needs no escaping in SQL strings,
     /// since project names have only lower-case letters, digits and hyphens.
-    #[must_use]
     pub fn of(project: &ProjectName, access: Access) -> Self {
         let suffix = match access {
             Access::Full => "rw",
@@ -93,7 +90,6 @@ impl AccountName {
         Self(format!("selkie-{project}-{suffix}"))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -172,11 +168,8 @@ impl Admin {
 
     /// Creates or corrects a project's account so that it has this password and exactly the rights `wanted`, at
     /// [`account_host`](Self::account_host) and at every other host in `accounts`, the result of
-    /// [`accounts`](Self::accounts). Rights that `accounts` does not list are not revoked.
-    ///
-    /// # Errors
-    /// [`AdminError::Denied`] if the admin account may not create accounts or grant; other errors of MariaDB or the
-    /// connection. Some of the changes may have been made.
+    /// [`accounts`](Self::accounts). Rights that `accounts` does not list are not revoked. After an error, some of the
+    /// changes may have been made.
     pub async fn settle_account(
         &self,
         name: &AccountName,
@@ -278,9 +271,6 @@ impl Admin {
     }
 
     /// Logs in as an account and reads its rights. Returns [`LoginCheck::Refused`] if MariaDB refuses the login.
-    ///
-    /// # Errors
-    /// MariaDB can't be reached or failed.
     pub async fn check_login(&self, account: &Account) -> Result<LoginCheck, AdminError> {
         let mut conn = match self.log_in(account).await {
             Ok(conn) => conn,
@@ -303,9 +293,7 @@ impl Admin {
 
     /// Logs in as an account and returns the columns of the tables and views that the account sees, sorted by database,
     /// table and position in the table. Leaves out system databases and tables, and names that the API can't serve.
-    ///
-    /// # Errors
-    /// [`AdminError::Login`] if MariaDB refused the login; other errors of MariaDB or the connection.
+    /// Returns [`AdminError::Login`] if MariaDB refused the login.
     pub async fn visible_columns(
         &self,
         account: &Account,

@@ -12,9 +12,7 @@ const UNFINISHED: &str = "Selkie has not filled its demo yet";
 impl Admin {
     /// Creates the demo's database and fills it, which takes a second or two. Returns [`Created::Existing`] and changes
     /// nothing if another database has the name. A demo that an interrupted call left unfinished is dropped first.
-    ///
-    /// # Errors
-    /// MariaDB failed; what was written before stays, as an unfinished demo.
+    /// After an error, an unfinished demo stays.
     pub async fn create_demo(&self, name: &DatabaseName) -> Result<Created, AdminError> {
         let mut conn = self.conn().await?;
         let unfinished =

@@ -161,9 +161,6 @@ impl RecordReader {
     }
 
     /// Returns the next record; `None` if it is not complete yet.
-    ///
-    /// # Errors
-    /// The dump is malformed.
     pub fn next_record(&mut self) -> Result<Option<Record>, Malformed> {
         let head = match self.head.take() {
             Some(head) => head,
@@ -191,7 +188,6 @@ impl RecordReader {
     }
 
     /// Returns whether all bytes were returned as records.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.head.is_none() && self.at == self.buffer.len()
     }

@@ -51,7 +51,6 @@ impl AdminError {
     }
 
     /// Returns MariaDB's error number for [`Self::Refused`], otherwise `None`.
-    #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
             Self::Refused { errno, .. } => Some(*errno),
@@ -60,13 +59,11 @@ impl AdminError {
     }
 
     /// Returns whether the error is [`Self::Contended`]: an immediate retry may succeed.
-    #[must_use]
     pub fn is_contended(&self) -> bool {
         matches!(self, Self::Contended(_))
     }
 
     /// Returns a hint for the operator on how to correct the error; `None` if there is no hint for this error.
-    #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Unreachable(_) | Self::TimedOut => {

@@ -30,7 +30,6 @@ pub struct StrangeGrant {
 
 impl StrangeGrant {
     /// Returns the host of an anonymous account; `None` if the finding is not the account itself but a privilege.
-    #[must_use]
     pub fn nameless_host(&self) -> Option<&str> {
         let host = self.grantee.strip_prefix("''@'")?.strip_suffix('\'')?;
         self.pattern.is_none().then_some(host)
@@ -39,7 +38,6 @@ impl StrangeGrant {
 
 impl ServerFacts {
     /// Returns MariaDB's major and minor version; `None` if the server is not MariaDB or its version can't be parsed.
-    #[must_use]
     pub fn mariadb(&self) -> Option<(u32, u32)> {
         if !self.version.to_ascii_lowercase().contains("mariadb") {
             return None;

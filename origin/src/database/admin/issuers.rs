@@ -55,9 +55,6 @@ type RawIssuer = (String, String, String, Option<String>, Option<String>, Option
 
 impl Admin {
     /// Stores an issuer. If the project has an issuer with the same URL, replaces all its columns but `created_at`.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] if the project does not exist; other errors of MariaDB.
     pub async fn set_issuer(&self, row: &IssuerRow) -> Result<(), AdminError> {
         let set = "INSERT INTO selkie.issuers
             (project, issuer, audience, jwks_url, jwks, role_claim, role, role_map, created_at)

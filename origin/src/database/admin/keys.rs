@@ -80,7 +80,6 @@ pub enum KeyGrant {
 
 impl KeyGrant {
     /// Returns `"full"`, `"read"` or the role's name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             Self::Access(access) => access.as_str(),
@@ -125,12 +124,9 @@ const COLUMNS: &str =
     "id, project, name, access, role, kid, created_at, expires_at, revoked_at, last_used_at, created_by";
 
 impl Admin {
-    /// Records an issued key, unless its creator is revoked. Does not increment the version that
-    /// [`Admin::key_changes`] returns.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] if the project or the signing key does not exist, or the id is already recorded; other
-    /// errors of MariaDB.
+    /// Records an issued key, unless its creator is revoked. Does not increment the version that [`Admin::key_changes`]
+    /// returns. Returns [`AdminError::Refused`] if the project or the signing key does not exist, or the id is already
+    /// recorded.
     pub async fn insert_key(&self, key: &NewKey<'_>) -> Result<Inserted, AdminError> {
         let mut conn = self.conn().await?;
         // An older version of this program ignores the column `role`: it lists a key with a role as a read key, and
@@ -341,9 +337,6 @@ impl Admin {
     }
 
     /// Sets the time of last use of the keys `ids` to `now`, unless a later time is recorded.
-    ///
-    /// # Errors
-    /// MariaDB failed. The times of some keys may have been set.
     pub async fn touch_keys(&self, ids: &[Uuid], now: u64) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         for ids in ids.chunks(IDS_MAX_COUNT) {

@@ -208,12 +208,7 @@ pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 impl Admin {
     /// Migrates the system schema to [`SCHEMA_VERSION`], creating it if it does not exist. Several origins may call
-    /// this at the same time.
-    ///
-    /// # Errors
-    /// [`AdminError::SchemaTooNew`] if a newer program migrated the schema; [`AdminError::Busy`] if another origin or
-    /// command held the installation's lock for too long; other errors if MariaDB fails or denies access. Some
-    /// migrations may be applied.
+    /// this at the same time. After an error, some migrations may be applied.
     pub async fn migrate(&self) -> Result<(), AdminError> {
         if self.is_current().await? {
             return Ok(());

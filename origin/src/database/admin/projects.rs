@@ -31,7 +31,6 @@ impl Drops {
     pub const ALL: [Self; 3] = [Self::Nothing, Self::Tables, Self::Database];
 
     /// Returns the word for this value in `selkie.databases` and on the command line.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -104,11 +103,8 @@ impl Admin {
     }
 
     /// Deletes the row of a project that has neither recorded databases nor media files, and the rows of its keys,
-    /// roles, issuers, media folders and uploads, in one transaction.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] (1451, foreign key) if the project still has a database or a file; nothing is changed
-    /// then. Other errors of MariaDB or the connection.
+    /// roles, issuers, media folders and uploads, in one transaction. Returns [`AdminError::Refused`] (1451, foreign
+    /// key) and changes nothing if the project still has a database or a file.
     pub async fn delete_project(&self, name: &ProjectName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(async {

@@ -30,9 +30,6 @@ pub struct ListedRole {
 impl Admin {
     /// Stores a role of project `of`. If the project has a role of this name, replaces its definition and sets its
     /// `updated_at` to `now`.
-    ///
-    /// # Errors
-    /// [`AdminError::Refused`] if the project does not exist; other errors of MariaDB.
     pub async fn set_role(
         &self,
         of: &ProjectName,

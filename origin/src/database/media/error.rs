@@ -100,7 +100,6 @@ impl From<mysql_async::Error> for WriteError {
 
 impl TableError {
     /// Returns MariaDB's error number for [`Self::Refused`], otherwise `None`.
-    #[must_use]
     pub fn errno(&self) -> Option<u16> {
         match self {
             Self::Refused { errno, .. } => Some(*errno),
@@ -109,7 +108,6 @@ impl TableError {
     }
 
     /// Returns the problem for the response, with the cause for the log.
-    #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Unavailable(cause) => {
@@ -135,7 +133,6 @@ impl TableError {
 
 impl WriteError {
     /// Returns the problem for the response, with the cause for the log.
-    #[must_use]
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Exists { folder, name } => exists(&folder, &name),

@@ -17,10 +17,7 @@ use super::{KEYS_MAX_COUNT, MediaTable, bound, marks};
 
 impl MediaTable {
     /// Adds new keys to the ledger, before the caller stores their objects. From `due_at` (in seconds since 1970), an
-    /// object to which no file refers may be deleted.
-    ///
-    /// # Errors
-    /// MariaDB failed, or a key is in the ledger already; some keys may have been added.
+    /// object to which no file refers may be deleted. After an error, some keys may have been added.
     pub async fn announce(&self, project: &ProjectName, keys: &[ObjectKey], due_at: u64) -> Result<(), TableError> {
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let statement = format!(
@@ -35,10 +32,8 @@ impl MediaTable {
     }
 
     /// Marks for deletion those of `keys` that are in the ledger, whatever their `due_at`, and returns them. A file
-    /// refers to the object of a key that is not returned, or the object was deleted already.
-    ///
-    /// # Errors
-    /// MariaDB failed; some keys may have been marked.
+    /// refers to the object of a key that is not returned, or the object was deleted already. After an error, some keys
+    /// may have been marked.
     pub async fn mark_for_deletion(
         &self,
         project: &ProjectName,
@@ -86,9 +81,6 @@ impl MediaTable {
 
     /// Removes from the ledger those of `keys` that are marked for deletion. Called after their objects were deleted,
     /// for a request of `project` or, with `None`, for a sweep.
-    ///
-    /// # Errors
-    /// MariaDB failed; some keys may have been removed.
     pub async fn remove_marked(&self, project: Option<&ProjectName>, keys: &[ObjectKey]) -> Result<(), TableError> {
         for keys in keys.chunks(KEYS_MAX_COUNT) {
             let statement =

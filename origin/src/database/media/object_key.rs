@@ -12,14 +12,12 @@ pub(crate) const FOLDER: &str = "objects";
 pub struct ObjectKey(Uuid);
 
 impl ObjectKey {
-    #[must_use]
     #[expect(clippy::new_without_default, reason = "every call gives another: no default")]
     pub fn new() -> Self {
         Self(Uuid::now_v7())
     }
 
     /// Parses a key as [`Display`](fmt::Display) writes it; `None` for anything else.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let key = Self::from_uuid(Uuid::try_parse(text).ok()?)?;
         // A UUID has several spellings, but only this one occurs in paths.
@@ -27,18 +25,15 @@ impl ObjectKey {
     }
 
     /// Returns the object key with this UUID; `None` if it is no UUIDv7.
-    #[must_use]
     pub fn from_uuid(id: Uuid) -> Option<Self> {
         (id.get_version_num() == 7).then_some(Self(id))
     }
 
-    #[must_use]
     pub fn as_uuid(self) -> Uuid {
         self.0
     }
 
     /// Returns the object's path within the media store: `objects/<2 hex characters>/<uuid>`.
-    #[must_use]
     pub fn path(self) -> String {
         // The last byte is random. The first bytes are the time, so that folders named after them would fill one after
         // another.

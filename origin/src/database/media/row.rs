@@ -44,13 +44,11 @@ pub struct MediaRow {
 }
 
 impl MediaRow {
-    #[must_use]
     pub fn path(&self) -> FilePath {
         FilePath { project: self.project.clone(), folder: self.folder.clone(), name: self.name.clone() }
     }
 
     /// Returns the original or the thumbnail; `None` if the file has no thumbnail.
-    #[must_use]
     pub fn rendition(&self, rendition: Rendition) -> Option<&StoredObject> {
         match rendition {
             Rendition::Original => Some(&self.original),

@@ -16,14 +16,12 @@ pub struct Uploader([u8; 32]);
 
 impl Uploader {
     /// Returns the uploader for a claim `sub` in a project.
-    #[must_use]
     pub fn of_subject(project: &ProjectName, subject: &str) -> Self {
         Self::hash(project, "sub", subject)
     }
 
     /// Returns the uploader for a UUID: the id of a key without a claim `sub`, or the id of the subject of a user's
     /// token.
-    #[must_use]
     pub fn of_key(project: &ProjectName, key_id: &str) -> Self {
         Self::hash(project, "key", key_id)
     }
@@ -56,7 +54,6 @@ pub enum FileScope {
 impl FileScope {
     /// Returns whether the caller may change a file or upload of `uploader`; `None` stands for full keys and the
     /// command line.
-    #[must_use]
     pub fn has(self, uploader: Option<Uploader>) -> bool {
         match self {
             Self::All => true,
@@ -78,12 +75,10 @@ pub enum ReadableFiles {
 }
 
 impl ReadableFiles {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Some { own: None, folders } if folders.is_empty())
     }
 
-    #[must_use]
     pub fn has(&self, file: &MediaRow) -> bool {
         let Self::Some { own, folders } = self else {
             return true;

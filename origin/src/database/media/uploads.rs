@@ -41,9 +41,6 @@ impl MediaTable {
     /// [`beyond`] that, as for [`ProjectQuota::with_callers`](crate::project_quota::ProjectQuota::with_callers). Counts only the uploads of full
     /// keys for a full key, and only those of callers with roles for such a caller. Concurrent calls may exceed both limits.
     /// `upload.length` must be at most `most_bytes`.
-    ///
-    /// # Errors
-    /// MariaDB failed, or the project does not exist.
     pub async fn insert_upload(&self, upload: &UploadRow, most: usize, most_bytes: u64) -> Result<bool, TableError> {
         let statement = "INSERT INTO selkie.media_uploads
             (id, project, length, received, metadata, created_at, expires_at, uploader)

@@ -87,10 +87,8 @@ pub struct Written {
 
 impl MediaTable {
     /// Inserts or replaces the rows of all files or of none, and removes the keys of their objects from the ledger.
-    ///
-    /// # Errors
-    /// Any [`WriteError`]. After [`TableError::Unavailable`] or [`TableError::TimedOut`], the files may or may not have
-    /// been recorded; if they were, [`mark_for_deletion`](Self::mark_for_deletion) marks none of their keys.
+    /// After [`TableError::Unavailable`] or [`TableError::TimedOut`], the files may or may not have been recorded; if
+    /// they were, [`mark_for_deletion`](Self::mark_for_deletion) marks none of their keys.
     pub async fn write(&self, files: &NewRows) -> Result<Written, WriteError> {
         self.retrying(|| self.write_once(files)).await
     }
@@ -125,9 +123,6 @@ impl MediaTable {
 
     /// Deletes the row of a project's file and returns the row; `None` if there is no such file. Marks the keys of the
     /// file's objects for deletion in the ledger; the caller deletes the objects.
-    ///
-    /// # Errors
-    /// [`WriteError::Forbidden`] if the file is not in `scope`; [`WriteError::Table`] if MariaDB failed.
     pub async fn delete(
         &self,
         project: &ProjectName,
@@ -274,11 +269,8 @@ fn new_row(files: &NewRows, item: &NewRow, is_folder_private: bool) -> MediaRow 
 }
 
 /// Inserts a row or, if `files` allows it, replaces the row of the same path, and sets the id in `row`. Returns the
-/// keys of the replaced row's objects; `None` if a row was inserted.
-///
-/// # Errors
-/// [`WriteError::Exists`] if the path has a file that must not be replaced; [`WriteError::Forbidden`] if the file is
-/// not in `files.replaceable`; [`TableError::Contended`] if another transaction has just inserted the path.
+/// keys of the replaced row's objects; `None` if a row was inserted. Returns [`TableError::Contended`] if another
+/// transaction has just inserted the path.
 async fn insert_or_replace(
     transaction: &mut Transaction<'_>,
     files: &NewRows,

@@ -100,9 +100,6 @@ impl Admin {
 
 impl Loader {
     /// Runs the statement of a record. A statement that MariaDB refuses is reported by [`Loader::finish`].
-    ///
-    /// # Errors
-    /// The connection to MariaDB was lost.
     pub async fn load(&mut self, mut record: Record) -> Result<(), AdminError> {
         let kind = record.head.kind;
         if let Some(spent) = &mut self.spent {
@@ -165,9 +162,6 @@ impl Loader {
     }
 
     /// Runs what waits, and sets the databases' collations.
-    ///
-    /// # Errors
-    /// The connection to MariaDB was lost.
     pub async fn finish(mut self) -> Result<Loaded, AdminError> {
         self.load_waiting().await?;
         for (database, (_, statement)) in std::mem::take(&mut self.collations) {

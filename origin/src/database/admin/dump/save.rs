@@ -106,9 +106,6 @@ impl Admin {
 impl Dump {
     /// Reads databases, and writes their records to `sink`. Objects that MariaDB can't read are left out. `routines` reads
     /// the routines instead: MariaDB shows those of other definers to the admin account only, and runs nothing for it.
-    ///
-    /// # Errors
-    /// The sink failed; the connection to MariaDB or its snapshot was lost.
     pub async fn save<E: From<AdminError>>(
         &mut self,
         databases: &[String],
