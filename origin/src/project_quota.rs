@@ -120,6 +120,10 @@ impl ProjectQuota {
         self.inner.share
     }
 
+    pub fn taken(&self) -> u64 {
+        self.inner.taken().whole
+    }
+
     pub fn waiting(&self) -> usize {
         self.inner.taken().queue.len()
     }

@@ -27,8 +27,6 @@ pub enum ServeError {
     Keys(#[from] KeyError),
     #[error("the media store can't be opened: {0}")]
     Store(#[from] StoreError),
-    #[error("no threads could be started to decode images: {0}")]
-    Threads(#[source] std::io::Error),
     #[error(transparent)]
     Traces(#[from] TracerError),
     #[error("the origin stopped: {0}")]
@@ -46,7 +44,7 @@ pub async fn run(
 ) -> Result<(), ServeError> {
     let table = MediaTable::new(&system.hosts, config.connect_timeout);
     let library = Library::open(config, table)?;
-    let intake = Intake::start(config).map_err(ServeError::Threads)?;
+    let intake = Intake::new(config);
     let (tracer, sender) = config.otlp.as_ref().map(Tracer::open).transpose()?.unzip();
     let app = Arc::new(ServiceState::open(config, system, library, intake, tracer, database).await?);
     let endpoints: Vec<String> = system.hosts.address().endpoints().map(ToString::to_string).collect();

@@ -21,7 +21,6 @@ pub use fault::ImageFault;
 pub use thumbnail::Thumbnail;
 
 use super::sniff::ImageFormat;
-use pool::Budget;
 use raster::Raster;
 use shared::limits::{
     IMAGE_EDGE_MAX_PIXELS, IMAGE_FILE_MAX_BYTES, IMAGE_MAX_PIXELS, IMAGE_MEMORY_MAX_BYTES, THUMBNAIL_EDGE_PIXELS,
@@ -58,10 +57,7 @@ pub struct Picture {
 }
 
 pub fn examine(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Picture, ImageFault> {
-    let opened = open(path, format, limits)?;
-    let budget = Budget::new(limits.memory_bytes);
-    let _memory = budget.take(opened.memory_bytes)?;
-    opened.picture()
+    open(path, format, limits)?.picture()
 }
 
 struct Opened {
@@ -119,6 +115,9 @@ fn open(path: &Path, format: ImageFormat, limits: &Limits) -> Result<Opened, Ima
     }
     if width > limits.edge || height > limits.edge || u64::from(width) * u64::from(height) > limits.pixels {
         return Err(ImageFault::TooLarge { width, height });
+    }
+    if header.memory_bytes > limits.memory_bytes {
+        return Err(ImageFault::TooMuchMemory { needed_bytes: header.memory_bytes, max_bytes: limits.memory_bytes });
     }
     Ok(Opened {
         size: header.size,

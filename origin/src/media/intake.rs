@@ -52,16 +52,12 @@ pub struct Intake {
 }
 
 impl Intake {
-    pub fn start(config: &Config) -> std::io::Result<Self> {
-        let pool = MediaPool::start(PoolSize::default(), Limits::default())?;
-        Ok(Self::new(Arc::new(pool), config.media_types.clone()))
+    pub fn new(config: &Config) -> Self {
+        let pool = Arc::new(MediaPool::new(PoolSize::default(), Limits::default()));
+        Self { pool, types: config.media_types.clone() }
     }
 
-    pub fn new(pool: Arc<MediaPool>, types: MediaTypes) -> Self {
-        Self { pool, types }
-    }
-
-    /// Images that wait for a decoder thread, and images that have one (which may still wait for memory).
+    /// As [`MediaPool::load`].
     pub fn load(&self) -> (usize, usize) {
         self.pool.load()
     }

@@ -69,10 +69,7 @@ impl PutArgs {
         let named = self.named(config.upload_max_items)?;
         context.system.projects.require(&self.of.project).await?;
         self.check_names(context, &named).await?;
-        let intake = Intake::start(config).map_err(|error| CliError::Failed {
-            message: format!("no threads could be started to decode images: {error}"),
-            hint: None,
-        })?;
+        let intake = Intake::new(config);
         let stop = signal::stop_token().map_err(CliError::Signals)?;
         let library = context.library()?;
         let mut arrivals = Arrivals::new(library.store());

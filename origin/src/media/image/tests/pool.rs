@@ -1,6 +1,6 @@
 //! Tests the pool of decoder threads: parallel jobs, a full queue, and that a hanging image affects no other image.
 
-use super::super::pool::{Budget, MediaPool, PoolSize, Queue};
+use super::super::pool::{MediaPool, PoolSize};
 use super::samples::{Jpeg, encoded, photo};
 use super::{ImageFault, Limits};
 use crate::media::sniff::ImageFormat;
@@ -9,7 +9,6 @@ use futures_util::future::join_all;
 use image::DynamicImage;
 use shared::ident::ProjectName;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -22,7 +21,7 @@ const SMALL: PoolSize = PoolSize {
 };
 
 fn pool(size: PoolSize) -> MediaPool {
-    MediaPool::start(size, Limits::default()).expect("threads")
+    MediaPool::new(size, Limits::default())
 }
 
 fn project(name: &str) -> ProjectName {
@@ -44,7 +43,7 @@ async fn images_wait_for_memory_and_one_that_needs_more_than_all_is_refused() {
     let one = project("one");
     let start = |memory_bytes| {
         let limits = Limits { memory_bytes, ..Limits::default() };
-        MediaPool::start(SMALL, limits).expect("threads")
+        MediaPool::new(SMALL, limits)
     };
     let needed = match start(1).examine(&one, Uuid::nil(), path.clone(), ImageFormat::Bmp).await {
         Err(ImageFault::TooMuchMemory { needed_bytes, max_bytes: 1 }) => needed_bytes,
@@ -91,21 +90,28 @@ async fn a_project_has_a_share_of_the_queue_and_leaves_the_rest_to_others() {
     assert!(examine("three", &path).await.is_ok());
 }
 
-#[test]
-fn projects_take_turns_and_so_do_their_callers() {
-    let (queue, order) = (Queue::default(), Arc::new(Mutex::new(Vec::new())));
-    for (name, caller) in [("one", 1), ("one", 1), ("one", 1), ("one", 2), ("two", 1), ("two", 1), ("three", 1)] {
-        let order = Arc::clone(&order);
-        let job = move |_: &Budget| order.lock().expect("whole").push((name, caller));
-        queue.add(&project(name), Uuid::from_u128(caller), Box::new(job));
-    }
-    queue.close();
-    let budget = Budget::new(1);
-    while let Some(job) = queue.next() {
-        job(&budget);
-    }
-    let expected = [("one", 1), ("two", 1), ("three", 1), ("one", 2), ("two", 1), ("one", 1), ("one", 1)];
-    assert_eq!(*order.lock().expect("whole"), expected);
+#[tokio::test]
+async fn projects_take_turns_and_so_do_their_callers() {
+    let pool = pool(PoolSize { threads: 1, ..SMALL });
+    let (sender, order) = std::sync::mpsc::channel();
+    let (ends, ended) = std::sync::mpsc::channel::<()>();
+    let names = [("zero", 1), ("one", 1), ("one", 1), ("one", 2), ("two", 1), ("two", 1), ("three", 1)];
+    let mut ended = Some(ended);
+    let jobs = names.map(|(name, caller)| {
+        let (pool, sender, ended) = (&pool, sender.clone(), ended.take());
+        async move {
+            let job = move |_| {
+                // The first job keeps the only thread until all others wait.
+                let _ = ended.map(|ended| ended.recv());
+                let _ = sender.send((name, caller));
+                Ok(())
+            };
+            pool.run(&project(name), Uuid::from_u128(caller), job).await.expect("a result")
+        }
+    });
+    let _ = tokio::join!(biased; join_all(jobs), async { drop(ends) });
+    let expected = [("zero", 1), ("one", 1), ("two", 1), ("three", 1), ("one", 2), ("two", 1), ("one", 1)];
+    assert_eq!(order.try_iter().collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]
@@ -129,7 +135,7 @@ async fn whoever_waits_too_long_is_answered() {
         async move {
             let (ends, ended) = std::sync::mpsc::channel::<()>();
             let pool = pool(size);
-            let result = pool.run(one, Uuid::nil(), move |_, begins| {
+            let result = pool.run(one, Uuid::nil(), move |begins| {
                 let mut begins = Some(begins);
                 if begins_at_once.is_some() {
                     let _ = begins.take().map(|begins| begins.send(()));
