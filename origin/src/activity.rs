@@ -26,7 +26,7 @@ pub struct Activity {
 #[derive(Debug, Default)]
 struct Project {
     requests: VecDeque<LastRequest>,
-    figures: VecDeque<Figure>,
+    figures: VecDeque<ActivityFigure>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -58,7 +58,7 @@ pub struct Answered {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Figure {
+pub struct ActivityFigure {
     /// Seconds since 1970, at the start of the period.
     pub at: u64,
     pub requests: u64,
@@ -93,7 +93,7 @@ impl Activity {
     }
 
     /// `now` is the time since 1970.
-    pub fn figures(&self, project: &str, now: Duration) -> Vec<Figure> {
+    pub fn figures(&self, project: &str, now: Duration) -> Vec<ActivityFigure> {
         let oldest = now.as_secs().saturating_sub(PERIOD_SECONDS * PERIODS_KEPT_COUNT as u64);
         self.read(project, |known| known.figures.iter().filter(|figure| figure.at >= oldest).copied().collect())
     }
@@ -126,7 +126,7 @@ impl Project {
             if self.figures.len() == PERIODS_KEPT_COUNT {
                 self.figures.pop_front();
             }
-            self.figures.push_back(Figure { at, ..Figure::default() });
+            self.figures.push_back(ActivityFigure { at, ..ActivityFigure::default() });
         }
         if let Some(figure) = self.figures.back_mut() {
             figure.requests += 1;
@@ -190,8 +190,10 @@ mod tests {
         for (at, status) in [(1_000_100, 200), (1_004_300, 404), (1_003_200, 429), (1_005_007, 503)] {
             activity.record("shop", "x", request(at, status));
         }
-        let first = Figure { at: 1_000, requests: 3, refused: 2, failed: 0, total_micros: 600, slowest_micros: 300 };
-        let second = Figure { at: 1_005, requests: 1, refused: 0, failed: 1, total_micros: 7, slowest_micros: 7 };
+        let first =
+            ActivityFigure { at: 1_000, requests: 3, refused: 2, failed: 0, total_micros: 600, slowest_micros: 300 };
+        let second =
+            ActivityFigure { at: 1_005, requests: 1, refused: 0, failed: 1, total_micros: 7, slowest_micros: 7 };
         let at = |seconds| activity.figures("shop", Duration::from_secs(seconds));
         assert_eq!(at(1_006), [first, second]);
         assert_eq!(at(1_304), [second]);

@@ -12,7 +12,7 @@ mod save;
 use std::fmt::Write as _;
 use std::path::Path;
 
-pub use self::manifest::{LATEST, Manifest, Part};
+pub use self::manifest::{BackupFile, LATEST, Manifest};
 pub use self::restore::{MediaOwner, Restored, Scope, load, refusals};
 pub use self::save::{Saved, save};
 use crate::config::{Config, StoreAddress, StoreName};
@@ -68,7 +68,7 @@ pub trait Watcher: Sync {
     fn advance(&self, bytes: usize);
 }
 
-pub struct Parts<'a> {
+pub struct BackupParts<'a> {
     pub config: &'a Config,
     pub system: &'a System,
     pub media: &'a Store,

@@ -36,7 +36,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 pub use self::error::CliError;
-pub use self::output::{Output, Table};
+pub use self::output::{OutputFormat, TextTable};
 use crate::config::{Config, ConfigError, Layers, SETTINGS, Setting, Sources, Visibility};
 use crate::system::installation::{Installation, Purpose};
 
@@ -56,11 +56,11 @@ struct Cli {
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Run the origin
     Serve(serve::ServeArgs),
     /// Run everything on this machine: a private MariaDB, the origin, the edge, and a demo database
@@ -109,7 +109,7 @@ enum Command {
 #[derive(Debug)]
 pub struct Context {
     pub config: Config,
-    pub output: Output,
+    pub output: OutputFormat,
 }
 
 impl Context {
@@ -139,38 +139,38 @@ pub async fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
     // These commands must also work without a valid configuration.
     let command = match cli.command {
-        Command::Completions(args) => return args.run(),
-        Command::Man(args) => return args.run(),
-        Command::Guard(args) => return args.run().await,
+        CliCommand::Completions(args) => return args.run(),
+        CliCommand::Man(args) => return args.run(),
+        CliCommand::Guard(args) => return args.run().await,
         command => command,
     };
     let layers = Layers::read(sources(cli.config, matches)?)?;
     for variable in &layers.unknown_variables {
         system::note(&format!("selkie: warning: {variable}"));
     }
-    let context = Context { config: Config::from_layers(&layers)?, output: Output::new(cli.json) };
+    let context = Context { config: Config::from_layers(&layers)?, output: OutputFormat::new(cli.json) };
     match command {
-        Command::Serve(args) => args.run(&context).await,
-        Command::Dev(args) => args.run(&context).await,
-        Command::Init(args) => args.run(&context).await,
-        Command::Key(args) => args.run(&context).await,
-        Command::Edge(args) => args.run(&context),
-        Command::Role(args) => args.run(&context).await,
-        Command::Issuer(args) => args.run(&context).await,
-        Command::Project(args) => args.run(&context).await,
-        Command::Database(args) => args.run(&context).await,
-        Command::Media(args) => args.run(&context).await,
-        Command::Import(args) => Box::pin(args.run(&context)).await,
-        Command::Export(args) => Box::pin(args.run(&context)).await,
-        Command::Console(args) => args.run(&context).await,
-        Command::Types(args) => args.run(&context).await,
-        Command::Backup(args) => args.run(&context).await,
-        Command::Restore(args) => args.run(&context).await,
-        Command::Doctor(args) => args.run(&context).await,
-        Command::Config(args) => args.run(&context, &layers),
-        Command::Completions(args) => args.run(),
-        Command::Man(args) => args.run(),
-        Command::Guard(args) => args.run().await,
+        CliCommand::Serve(args) => args.run(&context).await,
+        CliCommand::Dev(args) => args.run(&context).await,
+        CliCommand::Init(args) => args.run(&context).await,
+        CliCommand::Key(args) => args.run(&context).await,
+        CliCommand::Edge(args) => args.run(&context),
+        CliCommand::Role(args) => args.run(&context).await,
+        CliCommand::Issuer(args) => args.run(&context).await,
+        CliCommand::Project(args) => args.run(&context).await,
+        CliCommand::Database(args) => args.run(&context).await,
+        CliCommand::Media(args) => args.run(&context).await,
+        CliCommand::Import(args) => Box::pin(args.run(&context)).await,
+        CliCommand::Export(args) => Box::pin(args.run(&context)).await,
+        CliCommand::Console(args) => args.run(&context).await,
+        CliCommand::Types(args) => args.run(&context).await,
+        CliCommand::Backup(args) => args.run(&context).await,
+        CliCommand::Restore(args) => args.run(&context).await,
+        CliCommand::Doctor(args) => args.run(&context).await,
+        CliCommand::Config(args) => args.run(&context, &layers),
+        CliCommand::Completions(args) => args.run(),
+        CliCommand::Man(args) => args.run(),
+        CliCommand::Guard(args) => args.run().await,
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) use self::access::networks;
 pub use self::access::{AccessConfig, ConsoleConfig};
 pub use self::base_url::BaseUrl;
 pub use self::environment::UnknownVariable;
-pub use self::layers::{Account, Found, Layers, Origin, ProjectAccounts, Sources};
+pub use self::layers::{Account, FoundValue, Layers, ProjectAccounts, Sources, ValueOrigin};
 pub use self::media_types::MediaTypes;
 pub use self::otlp::OtlpConfig;
 pub use self::setting::{SETTINGS, Setting, Visibility, find_setting, sample_file};
@@ -211,7 +211,7 @@ fn required<T>(
     name: &'static str,
     parse: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, ConfigError> {
-    let empty = Found { text: String::new(), origin: Origin::Default };
+    let empty = FoundValue { text: String::new(), origin: ValueOrigin::Default };
     checked(name, layers.get(name).unwrap_or(&empty), parse)
 }
 
@@ -225,7 +225,7 @@ fn optional<T>(
 
 fn checked<T>(
     name: &'static str,
-    found: &Found,
+    found: &FoundValue,
     parse: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, ConfigError> {
     parse(&found.text).map_err(|expected| {

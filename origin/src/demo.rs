@@ -24,7 +24,7 @@ pub fn statements() -> impl Iterator<Item = String> {
     let (posts, post_tags, subjects) = post_rows(&topics, &tags, people.len(), &mut dice);
     let comments = comment_rows(&subjects, &people, &mut dice);
     let tags: Vec<_> =
-        tags.iter().enumerate().map(|(index, name)| Row::new().number(index + 1).text(name).done()).collect();
+        tags.iter().enumerate().map(|(index, name)| SqlTuple::new().number(index + 1).text(name).done()).collect();
 
     let mut statements: Vec<String> = schema::TABLES.iter().map(ToString::to_string).collect();
     statements.extend(inserts("authors (id, name, email, country, bio, joined_on)", &authors));
@@ -53,7 +53,7 @@ fn author_rows(people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
         let bio = (id % 5 != 0).then(|| dice.pick(&bios));
         let joined = format!("20{}-{:02}-{:02}", 15 + dice.below(8), 1 + dice.below(12), 1 + dice.below(28));
         let email = format!("author{id}@example.org");
-        Row::new().number(id).text(name).text(&email).text(country).optional(bio).text(&joined).done()
+        SqlTuple::new().number(id).text(name).text(&email).text(country).optional(bio).text(&joined).done()
     };
     people.iter().enumerate().map(row).collect()
 }
@@ -74,7 +74,7 @@ fn post_rows(
         let count = 1 + dice.below(3);
         for name in dice.some_of(&topic.tags, count) {
             let tag = tags.iter().position(|tag| *tag == name).unwrap_or(0) + 1;
-            links.push(Row::new().number(id).number(tag).done());
+            links.push(SqlTuple::new().number(id).number(tag).done());
         }
         subjects.push((scene, day));
     }
@@ -95,7 +95,7 @@ fn post_row(id: usize, topic: &Topic, scene: &Scene, day: usize, author: usize, 
     );
     let created = moment(day, dice);
     let published_at = moment(day + 1, dice);
-    Row::new()
+    SqlTuple::new()
         .number(id)
         .number(author)
         .text(&title)
@@ -122,7 +122,7 @@ fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut
         first_on_post[post].get_or_insert(id);
         let rating = (parent.is_none() && dice.below(2) == 0).then(|| (3 + dice.below(3)).to_string());
         let age = 2 + id * 20 / COMMENTS + dice.below(5);
-        Row::new()
+        SqlTuple::new()
             .number(id)
             .number(post + 1)
             .raw(&parent.map_or_else(|| "NULL".to_owned(), |parent| parent.to_string()))
@@ -145,9 +145,9 @@ fn inserts(into: &str, rows: &[String]) -> Vec<String> {
     rows.chunks(ROWS_PER_INSERT).map(|rows| format!("INSERT INTO {into} VALUES\n{}", rows.join(",\n"))).collect()
 }
 
-struct Row(String);
+struct SqlTuple(String);
 
-impl Row {
+impl SqlTuple {
     fn new() -> Self {
         Self(String::from("("))
     }

@@ -17,11 +17,11 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use self::edge::Edge;
 pub use self::edge::EdgeError;
+use self::edge::EdgeProcess;
 use self::environment::{EdgeKeys, Environment};
 pub use self::guard::guard;
-use self::prepare::Prepared;
+use self::prepare::DevSetup;
 pub use self::welcome::welcome;
 use crate::config::Config;
 use crate::serve::{self, ServeError};
@@ -44,7 +44,7 @@ impl EdgePlan {
 
 #[derive(Debug, Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Running {
+pub struct DevAddresses {
     pub origin_url: String,
     pub edge_url: Option<String>,
     pub full_key: String,
@@ -76,7 +76,7 @@ pub async fn run(
     edge: Option<&EdgePlan>,
     listener: TcpListener,
     stop: &CancellationToken,
-    ready: impl FnOnce(&Running),
+    ready: impl FnOnce(&DevAddresses),
 ) -> Result<(), DevError> {
     let opening = Installation::open(config, Purpose::Serve);
     let installation = tokio::select! {
@@ -84,7 +84,7 @@ pub async fn run(
         () = stop.cancelled() => return Ok(()),
     };
     let secret = Arc::clone(&installation.secret);
-    let service = Service {
+    let service = DevService {
         config,
         system: System::new(&installation.database, secret, config),
         installation: &installation,
@@ -97,7 +97,7 @@ pub async fn run(
     outcome
 }
 
-struct Service<'a> {
+struct DevService<'a> {
     config: &'a Config,
     system: System,
     installation: &'a Installation,
@@ -105,8 +105,8 @@ struct Service<'a> {
     stop: &'a CancellationToken,
 }
 
-impl Service<'_> {
-    async fn run(&self, listener: TcpListener, ready: impl FnOnce(&Running)) -> Result<(), DevError> {
+impl DevService<'_> {
+    async fn run(&self, listener: TcpListener, ready: impl FnOnce(&DevAddresses)) -> Result<(), DevError> {
         let address = listener.local_addr().unwrap_or(self.config.listen);
         let remembered = Environment::read(&self.config.data_dir);
         let prepared = tokio::select! {
@@ -150,7 +150,7 @@ impl Service<'_> {
             self.stop.cancelled().await;
             return Ok(());
         };
-        let mut edge = Edge::start(self.config, plan).await?;
+        let mut edge = EdgeProcess::start(self.config, plan).await?;
         let outcome = tokio::select! {
             outcome = edge.run(ready) => outcome.map_err(DevError::from),
             () = self.stop.cancelled() => Ok(()),
@@ -159,8 +159,8 @@ impl Service<'_> {
         outcome
     }
 
-    fn running(&self, address: SocketAddr, prepared: &Prepared) -> Running {
-        Running {
+    fn running(&self, address: SocketAddr, prepared: &DevSetup) -> DevAddresses {
+        DevAddresses {
             origin_url: probe::url(address),
             edge_url: self.edge.map(|edge| probe::url(edge.listen)),
             full_key: prepared.full_key.clone(),

@@ -32,7 +32,7 @@ const CLOCK_APART_FAIL_SECONDS: f64 = 60.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum Severity {
     Ok,
     Warning,
     Wrong,
@@ -41,7 +41,7 @@ pub enum Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub check: &'static str,
-    pub verdict: Verdict,
+    pub verdict: Severity,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -49,15 +49,15 @@ pub struct Finding {
 
 impl Finding {
     fn ok(check: &'static str, message: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Ok, message: message.into(), hint: None }
+        Self { check, verdict: Severity::Ok, message: message.into(), hint: None }
     }
 
     fn warning(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Warning, message: message.into(), hint: Some(hint.into()) }
+        Self { check, verdict: Severity::Warning, message: message.into(), hint: Some(hint.into()) }
     }
 
     fn wrong(check: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { check, verdict: Verdict::Wrong, message: message.into(), hint: Some(hint.into()) }
+        Self { check, verdict: Severity::Wrong, message: message.into(), hint: Some(hint.into()) }
     }
 
     fn fault(check: &'static str, error: &AdminError) -> Self {
@@ -182,7 +182,7 @@ async fn prepared_xa(system: &System) -> Finding {
 
 async fn inside(system: &System, config: &Config) -> Vec<Finding> {
     let schema = schema(system).await;
-    let is_readable = schema.verdict != Verdict::Wrong;
+    let is_readable = schema.verdict != Severity::Wrong;
     let mut findings = vec![schema];
     if is_readable {
         findings.extend(accounts::check(system).await);
@@ -257,7 +257,7 @@ mod tests {
         for pool_total in [16, 100, 10_000] {
             assert_eq!(connections_needed(pool_total), pool_total * 9 / 8 + 28);
         }
-        for (max_connections, verdict) in [(139, Verdict::Warning), (140, Verdict::Ok)] {
+        for (max_connections, verdict) in [(139, Severity::Warning), (140, Severity::Ok)] {
             assert_eq!(connections(&ServerFacts { max_connections, ..facts("") }, 100).verdict, verdict);
         }
     }
@@ -269,16 +269,16 @@ mod tests {
     #[test]
     fn a_version_that_the_tests_do_not_run_with_is_named() {
         for (found, verdict) in [
-            ("10.11.19-MariaDB-0+deb12u1", Verdict::Ok),
-            ("11.8.9-MariaDB-0+deb13u1 from Debian", Verdict::Ok),
-            ("11.4.2-MariaDB", Verdict::Warning),
-            ("10.6.1-MariaDB", Verdict::Warning),
-            ("10.5.29-MariaDB", Verdict::Wrong),
-            ("8.0.36", Verdict::Wrong),
+            ("10.11.19-MariaDB-0+deb12u1", Severity::Ok),
+            ("11.8.9-MariaDB-0+deb13u1 from Debian", Severity::Ok),
+            ("11.4.2-MariaDB", Severity::Warning),
+            ("10.6.1-MariaDB", Severity::Warning),
+            ("10.5.29-MariaDB", Severity::Wrong),
+            ("8.0.36", Severity::Wrong),
         ] {
             let finding = version(&facts(found));
             assert_eq!(finding.verdict, verdict, "{found}");
-            assert_eq!(finding.hint.as_deref(), (verdict != Verdict::Ok).then_some("use MariaDB 10.11 or 11.8"));
+            assert_eq!(finding.hint.as_deref(), (verdict != Severity::Ok).then_some("use MariaDB 10.11 or 11.8"));
         }
     }
 }

@@ -16,11 +16,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use self::layout::Layout;
-pub use self::lock::Role;
-use self::lock::{Claim, Holder, OwnerLock};
-use self::server::Server;
-pub use self::watch::Health;
+use self::layout::DataLayout;
+pub use self::lock::LockRole;
+use self::lock::{Holder, LockAttempt, OwnerLock};
+use self::server::MariadbServer;
+pub use self::watch::MariadbHealth;
 use crate::address::{DatabaseAddress, Endpoint};
 use crate::config::Config;
 use crate::files::private_directory;
@@ -85,7 +85,7 @@ pub struct Embedded {
 /// Of a MariaDB that this process runs.
 #[derive(Debug)]
 struct Run {
-    health: channel::Receiver<Health>,
+    health: channel::Receiver<MariadbHealth>,
     stop: CancellationToken,
     watcher: JoinHandle<()>,
     _lock: OwnerLock,
@@ -93,26 +93,26 @@ struct Run {
 
 impl Embedded {
     pub fn exists(data_dir: &Path) -> bool {
-        Layout::new(data_dir).data().is_dir()
+        DataLayout::new(data_dir).data().is_dir()
     }
 
     /// Attaches to the MariaDB that a service runs in this data directory, or starts MariaDB if there is none. A
-    /// [`Role::Service`] always starts MariaDB itself.
+    /// [`LockRole::Service`] always starts MariaDB itself.
     pub async fn attach_or_start(
         config: &Config,
         secret: &InstallationSecret,
-        role: Role,
+        role: LockRole,
     ) -> Result<Self, EmbeddedError> {
-        let layout = Layout::new(&config.data_dir);
+        let layout = DataLayout::new(&config.data_dir);
         private_directory(layout.root()).map_err(EmbeddedError::files(layout.root()))?;
-        let server = Server {
+        let server = MariadbServer {
             admin_password: secret.derive_password(ADMIN_LABEL),
             buffer_pool_bytes: config.mariadb_buffer_pool_bytes,
             layout,
         };
         match Self::claim(config, &server, role).await? {
-            Claim::Mine(lock) => Self::start(server, lock).await,
-            Claim::Held(holder) => {
+            LockAttempt::Mine(lock) => Self::start(server, lock).await,
+            LockAttempt::Held(holder) => {
                 Ok(Self { address: address(&server, holder.map(|holder| holder.socket)), run: None })
             }
         }
@@ -121,22 +121,22 @@ impl Embedded {
     /// Waits until this process holds the data directory's lock or, for a command, until the MariaDB of a service that
     /// holds the lock answers. Fails at once if both processes are services, and after [`server::START_LIMIT`]
     /// otherwise.
-    async fn claim(config: &Config, server: &Server, role: Role) -> Result<Claim, EmbeddedError> {
+    async fn claim(config: &Config, server: &MariadbServer, role: LockRole) -> Result<LockAttempt, EmbeddedError> {
         let path = server.layout.lock();
         let socket = server.layout.socket();
         let deadline = Instant::now() + server::START_LIMIT;
         while Instant::now() < deadline {
             let claim = lock::claim(&path, role, &socket).map_err(EmbeddedError::files(&path))?;
-            let Claim::Held(Some(holder)) = &claim else {
-                if matches!(claim, Claim::Mine(_)) {
+            let LockAttempt::Held(Some(holder)) = &claim else {
+                if matches!(claim, LockAttempt::Mine(_)) {
                     return Ok(claim);
                 }
                 sleep(server::POLL_INTERVAL).await;
                 continue;
             };
             match (role, holder.role) {
-                (Role::Service, Role::Service) => return Err(in_use(config, holder)),
-                (Role::Command, Role::Service) if server::answers(&holder.socket).await => {
+                (LockRole::Service, LockRole::Service) => return Err(in_use(config, holder)),
+                (LockRole::Command, LockRole::Service) if server::answers(&holder.socket).await => {
                     return Ok(claim);
                 }
                 // If a command holds the lock, it usually releases it soon; if a service is starting, its MariaDB will
@@ -147,12 +147,12 @@ impl Embedded {
         Err(EmbeddedError::StayedInUse { data_dir: config.data_dir.clone() })
     }
 
-    async fn start(server: Server, lock: OwnerLock) -> Result<Self, EmbeddedError> {
+    async fn start(server: MariadbServer, lock: OwnerLock) -> Result<Self, EmbeddedError> {
         server.install().await?;
         let child = server.start().await?;
         tracing::info!("the private MariaDB answers");
         let address = address(&server, None);
-        let (sender, health) = channel::channel(Health::Up);
+        let (sender, health) = channel::channel(MariadbHealth::Up);
         let stop = CancellationToken::new();
         let watching = watch::watch(Arc::new(server), child, sender, stop.clone());
         Ok(Self { address, run: Some(Run { health, stop, watcher: tokio::spawn(watching), _lock: lock }) })
@@ -163,7 +163,7 @@ impl Embedded {
     }
 
     /// `None` if another process runs MariaDB.
-    pub fn health(&self) -> Option<channel::Receiver<Health>> {
+    pub fn health(&self) -> Option<channel::Receiver<MariadbHealth>> {
         self.run.as_ref().map(|run| run.health.clone())
     }
 
@@ -177,7 +177,7 @@ impl Embedded {
     }
 }
 
-fn address(server: &Server, socket: Option<PathBuf>) -> DatabaseAddress {
+fn address(server: &MariadbServer, socket: Option<PathBuf>) -> DatabaseAddress {
     DatabaseAddress {
         endpoint: Endpoint::Socket(socket.unwrap_or_else(|| server.layout.socket())),
         others: Vec::new(),

@@ -80,12 +80,12 @@ fn flush_on_panic() {
 
 #[derive(Debug)]
 struct Sink {
-    state: Mutex<State>,
+    state: Mutex<SinkState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct SinkState {
     waiting: Vec<u8>,
     dropped: u64,
     writing: bool,
@@ -93,11 +93,11 @@ struct State {
 
 impl Sink {
     const fn new() -> Self {
-        let state = State { waiting: Vec::new(), dropped: 0, writing: false };
+        let state = SinkState { waiting: Vec::new(), dropped: 0, writing: false };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

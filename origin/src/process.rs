@@ -77,12 +77,12 @@ pub(crate) fn withhold_secrets(command: &mut std::process::Command) {
     }
 }
 
-type Order = (Command, Handle, oneshot::Sender<io::Result<Child>>);
+type SpawnRequest = (Command, Handle, oneshot::Sender<io::Result<Child>>);
 
 pub(crate) async fn spawn(command: Command) -> io::Result<Child> {
-    static SPAWNER: OnceLock<Sender<Order>> = OnceLock::new();
+    static SPAWNER: OnceLock<Sender<SpawnRequest>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
-        let (orders, queue) = channel::<Order>();
+        let (orders, queue) = channel::<SpawnRequest>();
         std::thread::spawn(move || {
             for (mut command, runtime, answer) in queue {
                 let _inside = runtime.enter();

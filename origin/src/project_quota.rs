@@ -62,7 +62,7 @@ pub struct Guard {
     amount: u64,
 }
 
-struct Place<'a> {
+struct QueuePlace<'a> {
     inner: &'a Inner,
     serial: u64,
 }
@@ -151,7 +151,7 @@ impl ProjectQuota {
             }
             let (grant, granted) = oneshot::channel();
             let serial = self.inner.enqueue(&mut taken, (project, caller, amount), grant);
-            (Place { inner: &self.inner, serial }, granted)
+            (QueuePlace { inner: &self.inner, serial }, granted)
         };
         let granted = granted.await;
         drop(place);
@@ -186,7 +186,7 @@ impl Drop for Guard {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         let mut taken = self.inner.taken();
         if let Some(at) = taken.queue.iter().position(|waiter| waiter.serial == self.serial) {

@@ -9,7 +9,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::config::Config;
 use crate::database::media::MediaTable;
-use crate::embedded::Health;
+use crate::embedded::MariadbHealth;
 use crate::http;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
@@ -37,7 +37,7 @@ pub enum ServeError {
 pub async fn run(
     config: &Config,
     system: &System,
-    database: Option<watch::Receiver<Health>>,
+    database: Option<watch::Receiver<MariadbHealth>>,
     listener: TcpListener,
     tls: Option<Tls>,
     stop: CancellationToken,

@@ -10,11 +10,11 @@ use crate::database::hosts::{HostRole, Hosts, HostsGauge};
 use crate::database::idempotency;
 use crate::database::schema_cache::SchemaCache;
 use crate::database::{PoolSettings, Pools};
-use crate::embedded::Health;
+use crate::embedded::MariadbHealth;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
 use crate::media::resumable::{ResumableUploads, UploadTerms};
-use crate::media::sign::Signer;
+use crate::media::sign::UrlSigner;
 use crate::media::store::Watch;
 use crate::metrics::{Metrics, Readings};
 use crate::project_quota::{Guard, ProjectQuota};
@@ -57,7 +57,7 @@ pub struct ServiceState {
     pub tracer: Option<Tracer>,
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
-    pub signer: Signer,
+    pub signer: UrlSigner,
     pub edge_secret: EdgeSecret,
     pub rates: Rates,
     pub bounds: Bounds,
@@ -77,7 +77,7 @@ pub struct ServiceState {
     probes: Probes,
     hosts: Hosts,
     projects: Projects,
-    database: Option<watch::Receiver<Health>>,
+    database: Option<watch::Receiver<MariadbHealth>>,
 }
 
 /// Anybody may call `/readyz` and `/metrics`: each answer is used for a second, and the probes have a connection of
@@ -108,7 +108,7 @@ impl ServiceState {
         library: Library,
         intake: Intake,
         tracer: Option<Tracer>,
-        database: Option<watch::Receiver<Health>>,
+        database: Option<watch::Receiver<MariadbHealth>>,
     ) -> Result<Self, KeyError> {
         let keys = KeyRegistry::open(system.admin.clone(), system.keys.clone()).await?;
         let settings = PoolSettings {
@@ -245,7 +245,7 @@ impl ServiceState {
 
     /// False while this process restarts a private MariaDB (see `embedded`).
     pub async fn is_ready(&self) -> bool {
-        let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == Health::Up);
+        let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == MariadbHealth::Up);
         let answers = async { self.probes.admin.key_changes().await.is_ok() };
         healthy && self.probes.answers.get(answers).await
     }

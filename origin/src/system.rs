@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::database::admin::{Admin, AdminError};
 use crate::database::hosts::{HostRole, Hosts};
 use crate::database::retry::Retries;
-use crate::media::sign::Signer;
+use crate::media::sign::UrlSigner;
 use crate::query::cursor::PageTokens;
 use crate::secret::InstallationSecret;
 use crate::system::edge_secret::EdgeSecret;
@@ -32,7 +32,7 @@ pub struct System {
     pub projects: Projects,
     pub keys: Keys,
     pub pages: PageTokens,
-    pub signer: Signer,
+    pub signer: UrlSigner,
     pub edge_secret: EdgeSecret,
 }
 
@@ -84,7 +84,7 @@ impl System {
         let admin = Admin::new(&hosts, &secret, config.connect_timeout);
         let projects = Projects::new(admin.clone(), Arc::clone(&secret), config.accounts.clone());
         let pages = PageTokens::new(&secret);
-        let signer = Signer::new(&secret);
+        let signer = UrlSigner::new(&secret);
         let edge_secret = EdgeSecret::new(&secret);
         let keys = Keys::new(admin.clone(), secret, projects.clone());
         Self { hosts, admin, projects, keys, pages, signer, edge_secret }

@@ -53,7 +53,7 @@ pub enum TlsError {
 #[derive(Clone)]
 pub struct Tls {
     files: TlsFiles,
-    opened: Arc<Bytes>,
+    opened: Arc<PemBytes>,
     current: Arc<Current>,
     acceptor: TlsAcceptor,
     handshakes: Arc<Mutex<Handshakes>>,
@@ -117,7 +117,7 @@ impl ResolvesServerCert for Current {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-struct Bytes {
+struct PemBytes {
     certificate: Vec<u8>,
     key: Vec<u8>,
 }
@@ -131,7 +131,7 @@ pub enum Handshake {
 
 impl Tls {
     pub fn open(files: &TlsFiles) -> Result<Self, TlsError> {
-        let opened = Arc::new(Bytes::read(files)?);
+        let opened = Arc::new(PemBytes::read(files)?);
         let current = Arc::new(Current(ArcSwap::from_pointee(parse(files, &opened)?)));
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -172,7 +172,7 @@ impl Tls {
 
     /// If the new pair can't be used, logs the error and keeps the old pair.
     pub async fn watch(self, stop: CancellationToken) {
-        let mut used = Some(Bytes::clone(&self.opened));
+        let mut used = Some(PemBytes::clone(&self.opened));
         let mut seen = used.clone();
         let mut tick = tokio::time::interval(CHECK_INTERVAL);
         loop {
@@ -180,7 +180,7 @@ impl Tls {
                 () = stop.cancelled() => break,
                 _ = tick.tick() => {}
             }
-            let found = Bytes::read(&self.files);
+            let found = PemBytes::read(&self.files);
             // The two files can't be replaced in one step: a change is used when two checks in a row found the same
             // contents.
             let is_settled = found.as_ref().ok() == seen.as_ref();
@@ -202,7 +202,7 @@ impl Tls {
     }
 }
 
-impl Bytes {
+impl PemBytes {
     fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let read = |setting, path: &Path| {
             std::fs::read(path).map_err(|source| TlsError::Unreadable { setting, path: path.to_owned(), source })
@@ -211,7 +211,7 @@ impl Bytes {
     }
 }
 
-fn parse(files: &TlsFiles, bytes: &Bytes) -> Result<CertifiedKey, TlsError> {
+fn parse(files: &TlsFiles, bytes: &PemBytes) -> Result<CertifiedKey, TlsError> {
     let no_certificate =
         |error: pem::Error| TlsError::NoCertificate { path: files.certificate.clone(), reason: error.to_string() };
     let chain: Vec<_> =

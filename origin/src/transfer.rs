@@ -14,7 +14,7 @@ mod refusals;
 pub use api::{Api, TableRef};
 pub use columns::{Doubt, MappedColumn};
 pub use export::{Export, Exported, export};
-pub use import::{Conflict, Creation, ImportOptions, Imported, Job, Start};
+pub use import::{Conflict, Creation, ImportOptions, ImportStart, Imported, Job};
 pub use input::{Form, Input};
 
 use std::io;

@@ -3,7 +3,7 @@
 
 use divan::{AllocProfiler, Bencher, black_box};
 use shared::ident::ProjectName;
-use shared::key::{Access, Claims, KeySet, SigningKey, Token, TokenCache, verify};
+use shared::key::{Access, KeyClaims, KeySet, SigningKey, Token, TokenCache, verify};
 use uuid::Builder;
 
 #[global_allocator]
@@ -19,7 +19,7 @@ fn key() -> (KeySet, String) {
     let signing = SigningKey::from_seed("k1", &[7; 32]);
     let project = ProjectName::parse("default").expect("a name");
     let id = Builder::from_unix_timestamp_millis(NOW * 1000, &[1; 10]).into_uuid();
-    let claims = Claims::new(id, &project, Access::Full, NOW, None);
+    let claims = KeyClaims::new(id, &project, Access::Full, NOW, None);
     let keys = KeySet::new(vec![signing.public()]).expect("a key");
     (keys, format!("Bearer {}", signing.sign(&claims).expect("a token")))
 }

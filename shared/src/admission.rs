@@ -58,7 +58,7 @@ const fn is_public(code: ErrorCode) -> bool {
 mod tests {
     use super::*;
     use crate::ident::ProjectName;
-    use crate::key::{Access, Claims, KeySet, SigningKey, verify};
+    use crate::key::{Access, KeyClaims, KeySet, SigningKey, verify};
     use crate::operation::BodyUse;
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
@@ -67,7 +67,7 @@ mod tests {
 
     fn principal(access: Access) -> Principal {
         let signing = SigningKey::from_seed("k1", &[7; 32]);
-        let claims = Claims::new(
+        let claims = KeyClaims::new(
             uuid::Builder::from_unix_timestamp_millis(NOW * 1000, &[1; 10]).into_uuid(),
             &ProjectName::parse("default").unwrap(),
             access,

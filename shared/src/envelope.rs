@@ -4,7 +4,7 @@
 mod keys;
 mod text;
 
-pub use keys::{ColumnLabels, Part};
+pub use keys::{ColumnLabels, Label};
 pub use text::{write_csv, write_string};
 
 use crate::format::Format;

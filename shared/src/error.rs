@@ -4,7 +4,7 @@ mod details;
 
 use crate::limits::IDENTIFIER_MAX_CHARS;
 use crate::rate::Allowance;
-use details::Fault;
+use details::ErrorItem;
 pub use details::{Details, Faults, Refusal, ShownToRoles};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -359,7 +359,7 @@ impl Problem {
 
     /// `{"success":false,"payload":null,"error":{…}}`, with `errors` if there are several faults.
     pub fn to_json(&self, request_id: &str) -> Vec<u8> {
-        let envelope = Envelope {
+        let envelope = ErrorEnvelope {
             success: false,
             payload: (),
             error: ErrorBody {
@@ -372,7 +372,7 @@ impl Problem {
             },
             errors: match self.inner.others.as_slice() {
                 [] => Vec::new(),
-                others => [self].into_iter().chain(others).map(Fault::from).collect(),
+                others => [self].into_iter().chain(others).map(ErrorItem::from).collect(),
             },
         };
         // All map keys are strings, so serialisation to memory can't fail.
@@ -381,12 +381,12 @@ impl Problem {
 }
 
 #[derive(Serialize)]
-struct Envelope<'a> {
+struct ErrorEnvelope<'a> {
     success: bool,
     payload: (),
     error: ErrorBody<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    errors: Vec<Fault<'a>>,
+    errors: Vec<ErrorItem<'a>>,
 }
 
 #[derive(Serialize)]

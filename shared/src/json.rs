@@ -7,7 +7,7 @@ mod parts;
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::limits::{JSON_MEMBERS_MAX_COUNT, JSON_NESTING_MAX_LEVELS};
-pub(crate) use parts::Parts;
+pub(crate) use parts::RawParts;
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -163,7 +163,7 @@ fn string_end(text: &[u8], mut at: usize) -> usize {
 
 /// Returns the members in order. Fails for a repeated key or more than [`JSON_MEMBERS_MAX_COUNT`] keys.
 pub fn members(text: &str) -> Result<Vec<(Cow<'_, str>, Value)>, serde_json::Error> {
-    serde_json::from_str::<Members<'_, _>>(text).map(|members| members.0)
+    serde_json::from_str::<ObjectMembers<'_, _>>(text).map(|members| members.0)
 }
 
 /// Returns the first `most` + 1 items, so that the caller can refuse a longer list without the memory for all items:
@@ -194,41 +194,41 @@ pub fn value(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
-struct Members<'a, V>(Vec<(Cow<'a, str>, V)>);
+struct ObjectMembers<'a, V>(Vec<(Cow<'a, str>, V)>);
 
-struct Key<'a>(Cow<'a, str>);
+struct MemberName<'a>(Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Key<'de> {
+impl<'de> Deserialize<'de> for MemberName<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct KeyVisitor;
         impl<'de> Visitor<'de> for KeyVisitor {
-            type Value = Key<'de>;
+            type Value = MemberName<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
             fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Borrowed(text)))
+                Ok(MemberName(Cow::Borrowed(text)))
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Key(Cow::Owned(text.to_owned())))
+                Ok(MemberName(Cow::Owned(text.to_owned())))
             }
         }
         deserializer.deserialize_str(KeyVisitor)
     }
 }
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<'de, V> {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for ObjectMembers<'de, V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct MembersVisitor<V>(PhantomData<V>);
         impl<'de, V: Deserialize<'de>> Visitor<'de> for MembersVisitor<V> {
-            type Value = Members<'de, V>;
+            type Value = ObjectMembers<'de, V>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut members: Vec<(Cow<'de, str>, V)> = Vec::new();
                 let mut seen = HashSet::new();
-                while let Some(Key(key)) = map.next_key()? {
+                while let Some(MemberName(key)) = map.next_key()? {
                     if members.len() == JSON_MEMBERS_MAX_COUNT {
                         return Err(de::Error::custom(format_args!(
                             "an object has more than {JSON_MEMBERS_MAX_COUNT} keys"
@@ -239,7 +239,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Members<'de, V> {
                     }
                     members.push((key, map.next_value()?));
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
         deserializer.deserialize_map(MembersVisitor(PhantomData))
@@ -292,7 +292,7 @@ impl<'de> Visitor<'de> for Items {
 /// repeats a key or has more than [`JSON_MEMBERS_MAX_COUNT`] keys.
 pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
     let text = check(body)?;
-    let members = serde_json::from_str::<Members<'_, V>>(text);
+    let members = serde_json::from_str::<ObjectMembers<'_, V>>(text);
     members.map(|members| members.0).map_err(|fault| body_problem(text, &fault))
 }
 

@@ -117,7 +117,7 @@ enum AccessClaim {
 
 /// Need not be valid: [`verify`] checks the claims of a key and returns a [`Principal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Claims {
+pub struct KeyClaims {
     iss: String,
     sub: String,
     prj: String,
@@ -131,7 +131,7 @@ pub struct Claims {
     exp: Option<u64>,
 }
 
-impl Claims {
+impl KeyClaims {
     /// `key_id` must be a UUIDv7; times are seconds since 1970.
     pub fn new(
         key_id: Uuid,

@@ -27,12 +27,12 @@ use filter::Condition;
 use headers::{check_content, refuse_idle_headers};
 use management::Management;
 use media::{MediaCall, MediaId, MediaList, SignedFor};
-use read::{Answer, Include, Join, Read, ReadOne};
+use read::{Include, Join, Read, ReadAnswer, ReadOne};
 use route::Resource;
 use sql::SqlCall;
 use std::borrow::Cow;
 use tus::TusCall;
-use write::{Delete, Insert, Preference, Target, Update, WriteOptions};
+use write::{Delete, Insert, Preference, Update, WriteOptions, WriteTarget};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TablePath {
@@ -182,8 +182,8 @@ impl RecordOperation {
     pub fn filter(&self) -> Option<&Condition> {
         match self {
             Self::Read(read) => read.filter.as_ref(),
-            Self::Update(Update { target: Target::Matching(condition), .. })
-            | Self::Delete(Delete { target: Target::Matching(condition), .. }) => Some(condition),
+            Self::Update(Update { target: WriteTarget::Matching(condition), .. })
+            | Self::Delete(Delete { target: WriteTarget::Matching(condition), .. }) => Some(condition),
             _ => None,
         }
     }
@@ -215,7 +215,7 @@ impl RecordOperation {
     pub fn further_action(&self) -> Option<Action> {
         match self {
             Self::Read(Read { answer, .. }) | Self::ReadOne(ReadOne { answer, .. }) => {
-                (*answer == Answer::Explanation).then_some(Action::Explain)
+                (*answer == ReadAnswer::Explanation).then_some(Action::Explain)
             }
             _ => None,
         }
@@ -230,7 +230,7 @@ impl RecordOperation {
 #[derive(Clone, Debug)]
 pub struct Pending {
     action: Action,
-    step: Step,
+    step: ExpectedBody,
     /// Reported after the access check.
     unreadable: Option<Problem>,
     /// Everything until [`Pending::permit`] sets it.
@@ -238,7 +238,7 @@ pub struct Pending {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ExpectedBody {
     Ready(Box<Operation>),
     Query(TablePath, Format),
     Insert(TablePath, Box<write::InsertHead>),
@@ -251,7 +251,7 @@ enum Step {
     Manage(Management),
 }
 
-impl Step {
+impl ExpectedBody {
     fn body(&self) -> BodyUse {
         let Self::Ready(operation) = self else {
             return BodyUse::Json;
@@ -293,16 +293,16 @@ impl Pending {
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
         let operation = match self.step {
-            Step::Ready(operation) => return Ok(*operation),
-            Step::Sql(format) => return SqlCall::from_body(format, body).map(Operation::Sql),
-            Step::Batch => return Batch::from_body(body).map(Operation::Batch),
-            Step::Mcp => return Ok(Operation::Mcp),
-            Step::Manage(call) => return Ok(Operation::Manage(call)),
-            Step::Sign(id) => return Ok(Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?))),
-            Step::Query(table, format) => RecordOperation::Read(Read::from_body(table, format, body)?),
-            Step::Insert(table, head) => RecordOperation::Insert(Insert::from_body(table, *head, body)?),
-            Step::Update(table, head) => RecordOperation::Update(Update::from_body(table, *head, body)?),
-            Step::Delete(table, head) => RecordOperation::Delete(Delete::from_body(table, *head, body)?),
+            ExpectedBody::Ready(operation) => return Ok(*operation),
+            ExpectedBody::Sql(format) => return SqlCall::from_body(format, body).map(Operation::Sql),
+            ExpectedBody::Batch => return Batch::from_body(body).map(Operation::Batch),
+            ExpectedBody::Mcp => return Ok(Operation::Mcp),
+            ExpectedBody::Manage(call) => return Ok(Operation::Manage(call)),
+            ExpectedBody::Sign(id) => return Ok(Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?))),
+            ExpectedBody::Query(table, format) => RecordOperation::Read(Read::from_body(table, format, body)?),
+            ExpectedBody::Insert(table, head) => RecordOperation::Insert(Insert::from_body(table, *head, body)?),
+            ExpectedBody::Update(table, head) => RecordOperation::Update(Update::from_body(table, *head, body)?),
+            ExpectedBody::Delete(table, head) => RecordOperation::Delete(Delete::from_body(table, *head, body)?),
         };
         if let Some(action) = operation.further_action() {
             permit(action, &self.grant)?;
@@ -323,13 +323,13 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
             (operation.further_action().unwrap_or(Action::Read), ready(Operation::Records(operation)))
         }
         (Resource::Table(table), "POST") => {
-            (Action::Insert, Step::Insert(table, Box::new(write::InsertHead::new(pairs, head)?)))
+            (Action::Insert, ExpectedBody::Insert(table, Box::new(write::InsertHead::new(pairs, head)?)))
         }
         (Resource::Table(table), "PUT" | "PATCH") => {
-            (Action::Update, Step::Update(table, Box::new(write::UpdateHead::new(None, pairs, head)?)))
+            (Action::Update, ExpectedBody::Update(table, Box::new(write::UpdateHead::new(None, pairs, head)?)))
         }
         (Resource::Table(table), "DELETE") => {
-            (Action::Delete, Step::Delete(table, Box::new(write::DeleteHead::new(None, pairs, head)?)))
+            (Action::Delete, ExpectedBody::Delete(table, Box::new(write::DeleteHead::new(None, pairs, head)?)))
         }
         (Resource::Databases, _) => {
             without_options(&pairs, Action::ListDatabases, ready(Operation::List(Listing::Databases)))?
@@ -343,20 +343,20 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Table(table) | Resource::Schema(table), _) => {
             without_options(&pairs, Action::Describe, ready(Operation::Describe(table)))?
         }
-        (Resource::Query(table), _) => without_options(&pairs, Action::Query, Step::Query(table, format))?,
+        (Resource::Query(table), _) => without_options(&pairs, Action::Query, ExpectedBody::Query(table, format))?,
         (Resource::Record(table, id), "GET" | "HEAD") => {
             let operation = RecordOperation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?);
             (operation.further_action().unwrap_or(Action::ReadOne), ready(Operation::Records(operation)))
         }
         (Resource::Record(table, id), "DELETE") => {
-            (Action::Delete, Step::Delete(table, Box::new(write::DeleteHead::new(Some(id), pairs, head)?)))
+            (Action::Delete, ExpectedBody::Delete(table, Box::new(write::DeleteHead::new(Some(id), pairs, head)?)))
         }
         (Resource::Record(table, id), _) => {
-            (Action::Update, Step::Update(table, Box::new(write::UpdateHead::new(Some(id), pairs, head)?)))
+            (Action::Update, ExpectedBody::Update(table, Box::new(write::UpdateHead::new(Some(id), pairs, head)?)))
         }
-        (Resource::Sql, _) => without_options(&pairs, Action::Sql, Step::Sql(format))?,
-        (Resource::Batch, _) => without_options(&pairs, Action::Batch, Step::Batch)?,
-        (Resource::Mcp, _) => without_options(&pairs, Action::Mcp, Step::Mcp)?,
+        (Resource::Sql, _) => without_options(&pairs, Action::Sql, ExpectedBody::Sql(format))?,
+        (Resource::Batch, _) => without_options(&pairs, Action::Batch, ExpectedBody::Batch)?,
+        (Resource::Mcp, _) => without_options(&pairs, Action::Mcp, ExpectedBody::Mcp)?,
         (Resource::Uploads, _) => {
             options::none(&pairs)?;
             resumable(TusCall::of_uploads(head)?)
@@ -367,7 +367,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         }
         (Resource::Managed(call), _) => {
             let call = call.with_options(&pairs)?;
-            (call.action(), if call.has_body() { Step::Manage(call) } else { ready(Operation::Manage(call)) })
+            (call.action(), if call.has_body() { ExpectedBody::Manage(call) } else { ready(Operation::Manage(call)) })
         }
         (Resource::Library, "GET" | "HEAD") => {
             (Action::ListMedia, media(MediaCall::List(MediaList::from_pairs(pairs)?)))
@@ -375,7 +375,7 @@ pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
         (Resource::Library, _) => without_options(&pairs, Action::Upload, media(MediaCall::Upload))?,
         (Resource::Medium(id), "DELETE") => without_options(&pairs, Action::DeleteMedia, media(MediaCall::Delete(id)))?,
         (Resource::Medium(id), _) => without_options(&pairs, Action::DescribeMedia, media(MediaCall::Describe(id)))?,
-        (Resource::Signature(id), _) => without_options(&pairs, Action::SignMedia, Step::Sign(id))?,
+        (Resource::Signature(id), _) => without_options(&pairs, Action::SignMedia, ExpectedBody::Sign(id))?,
     };
     refuse_idle_headers(head, action, &step)?;
     let unreadable = check_content(head, &step).err();
@@ -390,16 +390,20 @@ fn texts(resource: &Resource) -> &'static [&'static str] {
     }
 }
 
-fn without_options(pairs: &options::Options, action: Action, step: Step) -> Result<(Action, Step), Problem> {
+fn without_options(
+    pairs: &options::Options,
+    action: Action,
+    step: ExpectedBody,
+) -> Result<(Action, ExpectedBody), Problem> {
     options::none(pairs)?;
     Ok((action, step))
 }
 
-fn media(call: MediaCall) -> Step {
+fn media(call: MediaCall) -> ExpectedBody {
     ready(Operation::Media(call))
 }
 
-fn resumable(call: TusCall) -> (Action, Step) {
+fn resumable(call: TusCall) -> (Action, ExpectedBody) {
     let action = match &call {
         TusCall::Describe => Action::DescribeUploads,
         TusCall::Create(_) => Action::BeginUpload,
@@ -408,8 +412,8 @@ fn resumable(call: TusCall) -> (Action, Step) {
     (action, ready(Operation::Tus(call)))
 }
 
-fn ready(operation: Operation) -> Step {
-    Step::Ready(Box::new(operation))
+fn ready(operation: Operation) -> ExpectedBody {
+    ExpectedBody::Ready(Box::new(operation))
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ impl RequestLog {
 mod tests {
     use super::*;
     use crate::ident::ProjectName;
-    use crate::key::{Access, Claims, KeySet, SigningKey, verify};
+    use crate::key::{Access, KeyClaims, KeySet, SigningKey, verify};
 
     fn told(log: &RequestLog) -> (&str, &str, Option<&str>, Option<Uuid>, Option<ErrorCode>) {
         (log.method(), log.route_name(), log.project(), log.key(), log.code())
@@ -116,7 +116,7 @@ mod tests {
         log.action(None);
         assert_eq!(told(&log), ("OTHER", "none", None, None, None));
         let (signing, id) = (SigningKey::from_seed("k1", &[7; 32]), Uuid::from_u128(0x7000_8000_0000_0000_0001));
-        let claims = Claims::new(id, &ProjectName::parse("shop").unwrap(), Access::Read, 1, None);
+        let claims = KeyClaims::new(id, &ProjectName::parse("shop").unwrap(), Access::Read, 1, None);
         let keys = KeySet::new(vec![signing.public()]).unwrap();
         log.caller(verify(Some(&signing.sign(&claims).unwrap()), &keys, 1).unwrap());
         log.action(Some(Action::Sql));

@@ -11,7 +11,7 @@ mod multipart;
 mod name;
 
 pub(crate) use form::flag;
-pub use form::{Existing, Given, ParsedUpload, Shape, UploadItem, Visibility};
+pub use form::{Existing, Given, ParsedUpload, UploadItem, UploadShape, Visibility};
 pub use label::Label;
 
 use crate::error::{ErrorCode, Problem};
@@ -51,23 +51,23 @@ pub enum Event<'a> {
     ItemEnds,
 }
 
-/// Bytes in the reader's own memory are only referred to ([`Step::Decoded`], [`Step::Held`]), so that the step does not
-/// borrow the reader.
-enum Step<'i> {
+/// Only refers to bytes in the reader's own memory ([`UploadStep::Decoded`], [`UploadStep::Held`]), so that the step does
+/// not borrow the reader.
+enum UploadStep<'i> {
     NeedsInput,
     Begins(usize),
     Slice(&'i [u8]),
-    /// The bytes are in the JSON reader's buffer: see [`json::Reader::decoded`].
+    /// The bytes are in the JSON reader's buffer: see [`json::JsonReader::decoded`].
     Decoded,
     /// Bytes that looked like the beginning of a multipart delimiter, as a range of it: see
-    /// [`multipart::Reader::held`].
+    /// [`multipart::MultipartReader::held`].
     Held(Range<usize>),
     Ends,
 }
 
-enum Reader {
-    Json(Box<json::Reader>),
-    Multipart(Box<multipart::Reader>),
+enum BodyReader {
+    Json(Box<json::JsonReader>),
+    Multipart(Box<multipart::MultipartReader>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub fn is_json_upload(content_type: Option<&str>) -> bool {
 }
 
 pub struct Parser {
-    reader: Reader,
+    reader: BodyReader,
     limits: UploadLimits,
     taken: u64,
     refused: Option<Problem>,
@@ -111,9 +111,9 @@ impl Parser {
     /// type without a valid boundary.
     pub fn new(content_type: Option<&str>, limits: UploadLimits) -> Result<Self, Problem> {
         let reader = match Encoding::of(content_type)? {
-            Encoding::Json => Reader::Json(Box::new(json::Reader::new(limits))),
+            Encoding::Json => BodyReader::Json(Box::new(json::JsonReader::new(limits))),
             Encoding::Multipart(content_type) => {
-                Reader::Multipart(Box::new(multipart::Reader::new(content_type, limits)?))
+                BodyReader::Multipart(Box::new(multipart::MultipartReader::new(content_type, limits)?))
             }
         };
         Ok(Self { reader, limits, taken: 0, refused: None })
@@ -134,8 +134,8 @@ impl Parser {
             return Err(problem);
         }
         match self.reader {
-            Reader::Json(reader) => reader.finish(),
-            Reader::Multipart(reader) => reader.finish(),
+            BodyReader::Json(reader) => reader.finish(),
+            BodyReader::Multipart(reader) => reader.finish(),
         }
     }
 }
@@ -154,27 +154,27 @@ impl Feed<'_> {
             return Err(problem.clone());
         }
         let step = match &mut self.parser.reader {
-            Reader::Json(reader) => reader.step(&mut self.rest),
-            Reader::Multipart(reader) => reader.step(&mut self.rest),
+            BodyReader::Json(reader) => reader.step(&mut self.rest),
+            BodyReader::Multipart(reader) => reader.step(&mut self.rest),
         };
         let step = match step {
-            Ok(Step::NeedsInput) if self.is_cut => Err(self.parser.limits.body_too_large()),
+            Ok(UploadStep::NeedsInput) if self.is_cut => Err(self.parser.limits.body_too_large()),
             step => step,
         };
         let step = step.inspect_err(|problem| self.parser.refused = Some(problem.clone()))?;
         Ok(Some(match step {
-            Step::NeedsInput => return Ok(None),
-            Step::Begins(at) => Event::ItemBegins(at),
-            Step::Slice(bytes) => Event::Data(bytes),
-            Step::Decoded => Event::Data(match &self.parser.reader {
-                Reader::Json(reader) => reader.decoded(),
-                Reader::Multipart(_) => &[],
+            UploadStep::NeedsInput => return Ok(None),
+            UploadStep::Begins(at) => Event::ItemBegins(at),
+            UploadStep::Slice(bytes) => Event::Data(bytes),
+            UploadStep::Decoded => Event::Data(match &self.parser.reader {
+                BodyReader::Json(reader) => reader.decoded(),
+                BodyReader::Multipart(_) => &[],
             }),
-            Step::Held(range) => Event::Data(match &self.parser.reader {
-                Reader::Json(_) => &[],
-                Reader::Multipart(reader) => reader.held(range),
+            UploadStep::Held(range) => Event::Data(match &self.parser.reader {
+                BodyReader::Json(_) => &[],
+                BodyReader::Multipart(reader) => reader.held(range),
             }),
-            Step::Ends => Event::ItemEnds,
+            UploadStep::Ends => Event::ItemEnds,
         }))
     }
 }

@@ -10,7 +10,7 @@ use origin::media::sniff::ImageFormat;
 use origin::query::plan::scope::Scope;
 use shared::format::Format;
 use shared::ident::ProjectName;
-use shared::key::{Access, Claims, KeySet, SigningKey, TokenCache, verify};
+use shared::key::{Access, KeyClaims, KeySet, SigningKey, TokenCache, verify};
 use shared::upload::{Event, Parser, UploadLimits};
 use std::fs;
 use std::hint::black_box;
@@ -118,7 +118,7 @@ fn key() -> (KeySet, String) {
     let signing = SigningKey::from_seed("k1", &[7; 32]);
     let project = ProjectName::parse("default").expect("a name");
     let id = Builder::from_unix_timestamp_millis(NOW * 1000, &[1; 10]).into_uuid();
-    let claims = Claims::new(id, &project, Access::Full, NOW, None);
+    let claims = KeyClaims::new(id, &project, Access::Full, NOW, None);
     let keys = KeySet::new(vec![signing.public()]).expect("a key");
     (keys, format!("Bearer {}", signing.sign(&claims).expect("a token")))
 }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use futures_util::{StreamExt as _, stream};
 use sha2::{Digest, Sha256};
 
-use super::{BackupError, Part, Watcher, hex};
+use super::{BackupError, BackupFile, Watcher, hex};
 use crate::database::media::{MediaTable, ObjectKey};
 use crate::media::store::{Store, StoreError};
 
@@ -28,7 +28,7 @@ pub(super) struct Copied {
     pub(super) damaged: Vec<ObjectKey>,
 }
 
-enum Outcome {
+enum CopyOutcome {
     Copied,
     Missing,
     Damaged,
@@ -69,9 +69,9 @@ pub(super) async fn copy(
     let mut copied = Copied::default();
     while let Some(outcome) = outcomes.next().await {
         match outcome? {
-            (_, Outcome::Copied) => copied.new += 1,
-            (key, Outcome::Missing) => copied.missing.push(key),
-            (key, Outcome::Damaged) => copied.damaged.push(key),
+            (_, CopyOutcome::Copied) => copied.new += 1,
+            (key, CopyOutcome::Missing) => copied.missing.push(key),
+            (key, CopyOutcome::Damaged) => copied.damaged.push(key),
         }
     }
     Ok(copied)
@@ -84,10 +84,10 @@ async fn copy_one(
     size: u64,
     sha256: &str,
     watcher: &dyn Watcher,
-) -> Result<Outcome, BackupError> {
+) -> Result<CopyOutcome, BackupError> {
     let mut bytes = match from.read(key, None).await {
         Ok(bytes) => bytes,
-        Err(StoreError::NotFound) => return Ok(Outcome::Missing),
+        Err(StoreError::NotFound) => return Ok(CopyOutcome::Missing),
         Err(error) => return Err(error.into()),
     };
     let mut staging = to.stage();
@@ -98,23 +98,23 @@ async fn copy_one(
     }
     let staged = staging.finish().await?;
     if staged.size() != size || hex(&staged.sha256()) != sha256 {
-        return Ok(Outcome::Damaged);
+        return Ok(CopyOutcome::Damaged);
     }
     to.publish(staged, key).await?;
-    Ok(Outcome::Copied)
+    Ok(CopyOutcome::Copied)
 }
 
-pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<Part, BackupError> {
+pub(super) async fn write_list(store: &Store, objects: &Objects) -> Result<BackupFile, BackupError> {
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 0).map_err(BackupError::Compress)?;
     for (key, (size, sha256)) in objects {
         writeln!(encoder, "{key} {size} {sha256}").map_err(BackupError::Compress)?;
     }
     let mut staging = store.stage();
     staging.write(&encoder.finish().map_err(BackupError::Compress)?).await?;
-    Part::store(store, staging.finish().await?).await
+    BackupFile::store(store, staging.finish().await?).await
 }
 
-pub(super) async fn read_list(store: &Store, part: &Part) -> Result<Objects, BackupError> {
+pub(super) async fn read_list(store: &Store, part: &BackupFile) -> Result<Objects, BackupError> {
     const DAMAGED: BackupError = BackupError::Damaged("the list of media");
     let (mut packed, mut bytes) = (Vec::new(), store.read(part.key()?, None).await?);
     while let Some(chunk) = bytes.next().await {

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use futures_util::StreamExt as _;
 use sha2::{Digest, Sha256};
 
-use super::{BackupError, Part, Watcher};
-use crate::database::admin::{Dump, Fault, Incomplete, Loaded, Loader, RecordReader};
+use super::{BackupError, BackupFile, Watcher};
+use crate::database::admin::{Dump, Incomplete, Loaded, Loader, ObjectFault, RecordReader};
 use crate::media::store::Store;
 
 const DAMAGED: BackupError = BackupError::Damaged("a dump");
@@ -19,7 +19,7 @@ pub(super) async fn save_dump(
     databases: &[String],
     store: &Store,
     watcher: &dyn Watcher,
-) -> Result<(Part, Incomplete), BackupError> {
+) -> Result<(BackupFile, Incomplete), BackupError> {
     let mut staging = store.stage();
     let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 0).map_err(BackupError::Compress)?;
     encoder.include_checksum(true).map_err(BackupError::Compress)?;
@@ -33,15 +33,15 @@ pub(super) async fn save_dump(
     match dump.save::<BackupError>(databases, routines, &mut incomplete, &mut sink).await {
         Err(BackupError::Admin(error)) if is_of_project => {
             let object = format!("part of {}", databases.join(", "));
-            incomplete.missing.push(Fault { object, reason: error.to_string() });
+            incomplete.missing.push(ObjectFault { object, reason: error.to_string() });
         }
         outcome => outcome?,
     }
     staging.write(&encoder.finish().map_err(BackupError::Compress)?).await?;
-    Ok((Part::store(store, staging.finish().await?).await?, incomplete))
+    Ok((BackupFile::store(store, staging.finish().await?).await?, incomplete))
 }
 
-pub(super) async fn check_dump(store: &Store, part: &Part, watcher: &dyn Watcher) -> Result<(), BackupError> {
+pub(super) async fn check_dump(store: &Store, part: &BackupFile, watcher: &dyn Watcher) -> Result<(), BackupError> {
     watcher.begin("checking a dump".to_owned(), Some(part.size));
     let (mut bytes, mut size, mut hash) = (store.read(part.key()?, None).await?, 0, Sha256::new());
     while let Some(chunk) = bytes.next().await {
@@ -56,7 +56,7 @@ pub(super) async fn check_dump(store: &Store, part: &Part, watcher: &dyn Watcher
 pub(super) async fn load_dump(
     mut loader: Loader,
     store: &Store,
-    part: &Part,
+    part: &BackupFile,
     watcher: &dyn Watcher,
 ) -> Result<Loaded, BackupError> {
     let mut records = RecordReader::default();

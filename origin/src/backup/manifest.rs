@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use shared::ident::{DatabaseName, ProjectName};
 
 use super::{BackupError, hex};
-use crate::database::admin::{DatabaseRow, Fault};
+use crate::database::admin::{DatabaseRow, ObjectFault};
 use crate::database::media::ObjectKey;
 use crate::media::store::{Staged, Store};
 
@@ -36,10 +36,10 @@ pub struct Manifest {
     /// Position of MariaDB's binary log at the moment of the dump, `file:position`; `None` without a binary log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binlog: Option<String>,
-    pub system: Part,
+    pub system: BackupFile,
     /// The list of the media objects, compressed with zstd. Each line has an object's key, size and
     /// SHA-256.
-    pub objects: Part,
+    pub objects: BackupFile,
     pub object_count: u64,
     pub object_bytes: u64,
 }
@@ -50,13 +50,13 @@ pub struct ProjectDump {
     pub project: String,
     pub databases: Vec<SavedDatabase>,
     /// The databases' objects and rows, as records compressed with zstd.
-    pub dump: Part,
+    pub dump: BackupFile,
     /// Objects that are not in the dump, or not whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<Fault>,
+    pub missing: Vec<ObjectFault>,
     /// Objects that are in the dump, but that MariaDB could not use, such as a view of a table that was dropped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub broken: Vec<Fault>,
+    pub broken: Vec<ObjectFault>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -80,13 +80,13 @@ impl ProjectDump {
 
 /// A file of the backup other than a copied media object: a dump, or the list of objects.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Part {
+pub struct BackupFile {
     key: String,
     pub size: u64,
     sha256: String,
 }
 
-impl Part {
+impl BackupFile {
     pub(super) async fn store(store: &Store, staged: Staged) -> Result<Self, BackupError> {
         let key = ObjectKey::new();
         let part = Self { key: key.to_string(), size: staged.size(), sha256: hex(&staged.sha256()) };
@@ -113,7 +113,13 @@ pub(super) struct Facts {
 }
 
 impl Manifest {
-    pub(super) fn new(facts: Facts, binlog: Option<String>, system: Part, objects: Part, sums: (u64, u64)) -> Self {
+    pub(super) fn new(
+        facts: Facts,
+        binlog: Option<String>,
+        system: BackupFile,
+        objects: BackupFile,
+        sums: (u64, u64),
+    ) -> Self {
         Self {
             format: FORMAT,
             program: env!("CARGO_PKG_VERSION").to_owned(),

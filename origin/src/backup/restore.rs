@@ -7,8 +7,8 @@ use shared::key::Access;
 
 use super::copy::{copy, named, read_list};
 use super::dumps::{check_dump, load_dump};
-use super::{BackupError, Manifest, Parts, Watcher};
-use crate::database::admin::{Fault, Loaded};
+use super::{BackupError, BackupParts, Manifest, Watcher};
+use crate::database::admin::{Loaded, ObjectFault};
 use crate::database::media::ObjectKey;
 use crate::media::store::Store;
 
@@ -43,7 +43,7 @@ pub struct Restored {
 }
 
 /// If the list is not empty, the restore needs [`Scope::Replace`].
-pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<String>, BackupError> {
+pub async fn refusals(parts: &BackupParts<'_>, manifest: &Manifest) -> Result<Vec<String>, BackupError> {
     let mut there = Vec::new();
     for name in &manifest.databases() {
         if parts.system.admin.exists(name).await? {
@@ -66,7 +66,7 @@ pub async fn refusals(parts: &Parts<'_>, manifest: &Manifest) -> Result<Vec<Stri
 /// Checks the dumps and copies the media before it drops any database, and loads the schema `selkie` last, so that
 /// there is no installation if the restore stops before all dumps are loaded.
 pub async fn load(
-    parts: &Parts<'_>,
+    parts: &BackupParts<'_>,
     from: &Store,
     manifest: &Manifest,
     scope: Scope,
@@ -104,7 +104,7 @@ pub async fn load(
             Err(BackupError::Admin(error)) => {
                 let names: Vec<&str> = databases.iter().map(|database| database.name.as_str()).collect();
                 let object = format!("part of {}", names.join(", "));
-                loaded.missing.push(Fault { object, reason: error.to_string() });
+                loaded.missing.push(ObjectFault { object, reason: error.to_string() });
             }
             Err(error) => return Err(error),
         }
@@ -112,7 +112,7 @@ pub async fn load(
     watcher.begin("loading the schema selkie".to_owned(), Some(manifest.system.size));
     admin.create_schema().await?;
     let system = load_dump(admin.open_loader(None).await?, from, &manifest.system, watcher).await?;
-    if let Some(Fault { object, reason }) = system.missing.into_iter().next() {
+    if let Some(ObjectFault { object, reason }) = system.missing.into_iter().next() {
         admin.drop_for_restore(Vec::new()).await?;
         return Err(BackupError::SystemDump { verb: "restored", object, reason });
     }

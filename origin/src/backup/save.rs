@@ -9,8 +9,8 @@ use super::manifest::{Facts, ProjectDump, SavedDatabase};
 use shared::ident::ProjectName;
 use shared::key::Access;
 
-use super::{BackupError, Manifest, Parts, Watcher, secret_id};
-use crate::database::admin::{Dump, Fault, Incomplete};
+use super::{BackupError, BackupParts, Manifest, Watcher, secret_id};
+use crate::database::admin::{Dump, Incomplete, ObjectFault};
 use crate::database::media::ObjectKey;
 use crate::media::store::{Effect, Store};
 use crate::secret::InstallationSecret;
@@ -28,7 +28,7 @@ pub struct Saved {
 
 impl Saved {
     /// Objects of databases that the backup lacks, or that can't be used.
-    pub fn incomplete(&self) -> Vec<Fault> {
+    pub fn incomplete(&self) -> Vec<ObjectFault> {
         let of = |project: &ProjectDump| [project.missing.clone(), project.broken.clone()].concat();
         self.manifest.projects.iter().flat_map(of).collect()
     }
@@ -41,7 +41,7 @@ impl Saved {
 /// the object is missing or damaged in the media store, or its file was both added and deleted between the two copies.
 /// A restore removes the rows of files whose object is missing.
 pub async fn save(
-    parts: &Parts<'_>,
+    parts: &BackupParts<'_>,
     to: &Store,
     own: &InstallationSecret,
     secret: Option<String>,
@@ -68,7 +68,7 @@ pub async fn save(
             Err(error) => {
                 let (part, mut incomplete) = save_dump(&mut dump, None, &[], to, watcher).await?;
                 let object = format!("all of {}", names.join(", "));
-                incomplete.missing.push(Fault { object, reason: error.to_string() });
+                incomplete.missing.push(ObjectFault { object, reason: error.to_string() });
                 (part, incomplete)
             }
         };
@@ -76,7 +76,7 @@ pub async fn save(
     }
     watcher.begin("dumping the schema selkie".to_owned(), None);
     let (system, incomplete) = save_dump(&mut dump, None, &["selkie".to_owned()], to, watcher).await?;
-    if let Some(Fault { object, reason }) = incomplete.missing.into_iter().next() {
+    if let Some(ObjectFault { object, reason }) = incomplete.missing.into_iter().next() {
         return Err(BackupError::SystemDump { verb: "saved", object, reason });
     }
     let binlog = dump.binlog.clone();
@@ -110,7 +110,7 @@ pub async fn save(
 
 /// Opens a project's own connection. A full key can change the password of its account at any time, and `selkie serve`
 /// may not have created the account yet.
-async fn open(parts: &Parts<'_>, project: &ProjectName) -> Result<Dump, BackupError> {
+async fn open(parts: &BackupParts<'_>, project: &ProjectName) -> Result<Dump, BackupError> {
     const ATTEMPTS_MAX: usize = 3;
     let account = parts.system.projects.account(project, Access::Full);
     let mut attempt = 1;

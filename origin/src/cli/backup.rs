@@ -10,9 +10,9 @@ use serde::Serialize;
 use super::progress::Progress;
 use super::system::{Consent, Opened, confirm, note};
 use super::{CliError, Context};
-use crate::backup::{self, BackupError, LATEST, Manifest, MediaOwner, Parts, Scope, Watcher};
+use crate::backup::{self, BackupError, BackupParts, LATEST, Manifest, MediaOwner, Scope, Watcher};
 use crate::config::Config;
-use crate::database::admin::Fault;
+use crate::database::admin::ObjectFault;
 use crate::database::media::{MediaTable, ObjectKey};
 use crate::media::store::Store;
 use crate::secret::InstallationSecret;
@@ -84,13 +84,13 @@ impl From<BackupError> for CliError {
 async fn with_parts<T>(
     context: &Context,
     opened: &Opened,
-    work: impl AsyncFnOnce(&Parts<'_>) -> Result<T, CliError>,
+    work: impl AsyncFnOnce(&BackupParts<'_>) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
     let stop = signal::stop_token().map_err(CliError::Signals)?;
     let config = &context.config;
     let media = Store::open(&config.media_store, &config.media_dir())?;
     let table = MediaTable::new(&opened.system.hosts, config.connect_timeout);
-    let parts = Parts { config, system: &opened.system, media: &media, table: &table };
+    let parts = BackupParts { config, system: &opened.system, media: &media, table: &table };
     let outcome = tokio::select! {
         outcome = work(&parts) => outcome,
         () = stop.cancelled() => Err(CliError::failed("stopped by a signal", "the work is incomplete: run the command again")),
@@ -111,7 +111,7 @@ struct SavedAnswer {
     has_secret: bool,
     missing_objects: Vec<String>,
     damaged_objects: Vec<String>,
-    incomplete: Vec<Fault>,
+    incomplete: Vec<ObjectFault>,
 }
 
 impl BackupArgs {
@@ -180,8 +180,8 @@ impl BackupArgs {
     }
 }
 
-fn report(faults: &[Fault]) {
-    for Fault { object, reason } in faults {
+fn report(faults: &[ObjectFault]) {
+    for ObjectFault { object, reason } in faults {
         note(&printable(&format!("{object}: {reason}")));
     }
 }
@@ -192,7 +192,7 @@ fn printable(text: &str) -> String {
     text.chars().map(escaped).collect()
 }
 
-fn names(faults: &[Fault]) -> String {
+fn names(faults: &[ObjectFault]) -> String {
     printable(&faults.iter().map(|fault| fault.object.as_str()).collect::<Vec<_>>().join(", "))
 }
 
@@ -213,7 +213,7 @@ struct RestoredAnswer {
     copied_objects: u64,
     removed_files: u64,
     keys_stay_valid: bool,
-    missing: Vec<Fault>,
+    missing: Vec<ObjectFault>,
     /// Objects that have the project's account as definer instead of another.
     redefined: Vec<String>,
 }
@@ -298,7 +298,7 @@ impl RestoreArgs {
     /// `unwritten` is the backup's secret if it is to become the installation's.
     async fn restore(
         &self,
-        parts: &Parts<'_>,
+        parts: &BackupParts<'_>,
         from: &Store,
         manifest: &Manifest,
         unwritten: Option<&str>,
@@ -327,7 +327,7 @@ impl RestoreArgs {
         Ok(backup::load(parts, from, manifest, scope, owner, &Shown::default()).await?)
     }
 
-    async fn owner(&self, parts: &Parts<'_>, manifest: &Manifest) -> Result<MediaOwner, CliError> {
+    async fn owner(&self, parts: &BackupParts<'_>, manifest: &Manifest) -> Result<MediaOwner, CliError> {
         let mark = parts.media.owner().await?.map(|mark| mark.trim().to_owned());
         let own = match parts.system.admin.schema_version().await? {
             Some(_) => parts.table.installation().await.ok(),

@@ -3,8 +3,8 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{CliError, Context, Table};
-use crate::config::{Layers, Origin, SETTINGS, Setting, Visibility, sample_file};
+use super::{CliError, Context, TextTable};
+use crate::config::{Layers, SETTINGS, Setting, ValueOrigin, Visibility, sample_file};
 
 #[derive(Debug, Args)]
 pub struct ConfigArgs {
@@ -14,10 +14,10 @@ pub struct ConfigArgs {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct SettingLine {
     name: &'static str,
     value: Option<String>,
-    origin: Origin,
+    origin: ValueOrigin,
     variable: String,
 }
 
@@ -26,46 +26,46 @@ impl ConfigArgs {
         if self.sample {
             return context.output.answer(&sample_file(), String::clone);
         }
-        let mut lines: Vec<Line> = SETTINGS.iter().map(|row| line(row, layers)).collect();
+        let mut lines: Vec<SettingLine> = SETTINGS.iter().map(|row| line(row, layers)).collect();
         lines.extend(accounts(context));
         context.output.answer(&lines, |lines| text(lines, context))
     }
 }
 
-fn line(setting: &Setting, layers: &Layers) -> Line {
+fn line(setting: &Setting, layers: &Layers) -> SettingLine {
     let found = layers.get(setting.name);
     let shown = found.map(|found| match setting.visibility {
         Visibility::Plain => found.text.clone(),
         Visibility::Secret => "(hidden)".to_owned(),
     });
-    Line {
+    SettingLine {
         name: setting.name,
         value: shown,
-        origin: found.map_or(Origin::Default, |found| found.origin),
+        origin: found.map_or(ValueOrigin::Default, |found| found.origin),
         variable: setting.variable(),
     }
 }
 
-fn accounts(context: &Context) -> Option<Line> {
+fn accounts(context: &Context) -> Option<SettingLine> {
     let projects: Vec<&str> = context.config.accounts.keys().map(String::as_str).collect();
-    (!projects.is_empty()).then(|| Line {
+    (!projects.is_empty()).then(|| SettingLine {
         name: "accounts",
         value: Some(format!("(hidden) for {}", projects.join(", "))),
-        origin: Origin::File,
+        origin: ValueOrigin::File,
         variable: String::new(),
     })
 }
 
-fn text(lines: &[Line], context: &Context) -> String {
-    let mut table = Table::new(["setting", "value", "from", "variable"]);
+fn text(lines: &[SettingLine], context: &Context) -> String {
+    let mut table = TextTable::new(["setting", "value", "from", "variable"]);
     for line in lines {
         let value = line.value.as_deref().unwrap_or("-").to_owned();
         let from = match line.origin {
-            Origin::Flag => "flag",
-            Origin::Environment => "environment",
-            Origin::SecretFile => "secret file",
-            Origin::File => "file",
-            Origin::Default => "default",
+            ValueOrigin::Flag => "flag",
+            ValueOrigin::Environment => "environment",
+            ValueOrigin::SecretFile => "secret file",
+            ValueOrigin::File => "file",
+            ValueOrigin::Default => "default",
         };
         table.row([line.name.to_owned(), value, from.to_owned(), line.variable.clone()]);
     }

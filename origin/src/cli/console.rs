@@ -31,7 +31,7 @@ pub struct ConsoleArgs {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct LinkAnswer {
     url: String,
 }
 
@@ -63,7 +63,7 @@ impl ConsoleArgs {
                 note("no browser could be started: open the address yourself");
             }
         }
-        context.output.answer(&Answer { url }, |answer| answer.url.clone())
+        context.output.answer(&LinkAnswer { url }, |answer| answer.url.clone())
     }
 }
 

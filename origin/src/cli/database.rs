@@ -9,7 +9,7 @@ use shared::ident::{DatabaseName, ProjectName};
 
 use self::load::LoadArgs;
 use super::system::{Consent, Opened, confirm, database, note, project};
-use super::{CliError, Context, Table};
+use super::{CliError, Context, TextTable};
 use crate::database::admin::Drops;
 use crate::system::projects::{OwnedDatabase, Presence, Projects};
 
@@ -141,7 +141,7 @@ impl ListArgs {
         let databases = projects.databases(self.project.as_ref()).await?;
         let lines: Vec<DatabaseLine> = databases.iter().map(DatabaseLine::of).collect();
         context.output.answer(&lines, |lines| {
-            let mut table = Table::new(["name", "project", "state", "keys may drop"]);
+            let mut table = TextTable::new(["name", "project", "state", "keys may drop"]);
             for line in lines {
                 let state = if line.present { "present" } else { "missing" };
                 table.row([line.name.clone(), line.project.clone(), state.to_owned(), line.drops.to_owned()]);

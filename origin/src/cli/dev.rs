@@ -9,7 +9,7 @@ use clap::Args;
 use super::serve::listen;
 use super::system::note;
 use super::{CliError, Context};
-use crate::dev::{self, EdgePlan, Running};
+use crate::dev::{self, DevAddresses, EdgePlan};
 use crate::{logging, signal};
 
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ impl DevArgs {
         let listener = listen(config.listen, "listen").await?;
         let edge = self.edge(config.edge_listen).await?;
         let mut printed = Ok(());
-        let ready = |running: &Running| printed = context.output.answer(running, dev::welcome);
+        let ready = |running: &DevAddresses| printed = context.output.answer(running, dev::welcome);
         dev::run(config, edge.as_ref(), listener, &stop, ready).await?;
         printed
     }

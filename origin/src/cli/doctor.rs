@@ -5,13 +5,13 @@ use serde::Serialize;
 
 use super::system::Opened;
 use super::{CliError, Context};
-use crate::doctor::{Finding, Verdict, examine};
+use crate::doctor::{Finding, Severity, examine};
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {}
 
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     healthy: bool,
     findings: Vec<Finding>,
 }
@@ -21,8 +21,8 @@ impl DoctorArgs {
         let opened = Opened::plain(context).await?;
         let findings = examine(&opened.system, &context.config).await;
         opened.close(Ok(())).await?;
-        let wrong = findings.iter().filter(|finding| finding.verdict == Verdict::Wrong).count();
-        let report = Report { healthy: wrong == 0, findings };
+        let wrong = findings.iter().filter(|finding| finding.verdict == Severity::Wrong).count();
+        let report = DoctorReport { healthy: wrong == 0, findings };
         context.output.answer(&report, text)?;
         if wrong == 0 {
             return Ok(());
@@ -34,13 +34,13 @@ impl DoctorArgs {
     }
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &DoctorReport) -> String {
     let mut text = String::new();
     for finding in &report.findings {
         let mark = match finding.verdict {
-            Verdict::Ok => "ok     ",
-            Verdict::Warning => "warning",
-            Verdict::Wrong => "WRONG  ",
+            Severity::Ok => "ok     ",
+            Severity::Warning => "warning",
+            Severity::Wrong => "WRONG  ",
         };
         text.push_str(&format!("{mark}  {:<11}  {}\n", finding.check, finding.message));
         if let Some(hint) = &finding.hint {

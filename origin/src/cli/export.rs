@@ -51,7 +51,7 @@ impl ExportArgs {
         };
         let progress = Progress::new(&table.to_string(), None);
         let what = Export { table, format, query, select, order };
-        let work = async |target: super::target::Target| {
+        let work = async |target: super::target::ApiTarget| {
             // A lock held across an `await` would not be `Send`, so each write locks. The response comes in large
             // parts.
             let mut out = BufWriter::new(io::stdout());

@@ -9,10 +9,10 @@ use shared::limits::BATCH_MAX_ROWS;
 use super::export::FormatName;
 use super::progress::Progress;
 use super::system::{Consent, confirm, note};
-use super::target::{Target, TargetArgs};
-use super::{CliError, Context, Table};
+use super::target::{ApiTarget, TargetArgs};
+use super::{CliError, Context, TextTable};
 use crate::signal;
-use crate::transfer::{Conflict, Creation, Form, ImportOptions, Imported, Input, Job, Start, TableRef};
+use crate::transfer::{Conflict, Creation, Form, ImportOptions, ImportStart, Imported, Input, Job, TableRef};
 
 #[derive(Debug, Args)]
 pub struct ImportArgs {
@@ -79,7 +79,7 @@ fn batch_rows(text: &str) -> Result<usize, String> {
 }
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct ImportAnswer<'a> {
     table: String,
     imported: u64,
     unchanged: u64,
@@ -103,7 +103,7 @@ impl ImportArgs {
         let stem = input.stem().unwrap_or_else(|| self.table.table.as_str().replace('/', "_"));
         let rejects = self.rejects.unwrap_or_else(|| format!("{stem}.rejected.ndjson").into());
         let consent = Consent::of(self.yes);
-        let work = async |target: Target| {
+        let work = async |target: ApiTarget| {
             let options = ImportOptions {
                 table: self.table,
                 input,
@@ -113,7 +113,7 @@ impl ImportArgs {
                 batch_rows: self.batch_rows,
                 rejects,
                 journal: format!("{stem}.import-journal").into(),
-                start: if self.resume { Start::Resume } else { Start::New },
+                start: if self.resume { ImportStart::Resume } else { ImportStart::New },
                 creation: if self.create { Creation::Create } else { Creation::Exists },
                 target: target.identity,
             };
@@ -145,7 +145,7 @@ async fn import(
     let done = job.run(&stop, shown).await;
     drop(bar);
     let Imported { imported, unchanged, refused } = done?;
-    let answer = Answer { table, imported, unchanged, refused, rejects: (refused > 0).then_some(&rejects) };
+    let answer = ImportAnswer { table, imported, unchanged, refused, rejects: (refused > 0).then_some(&rejects) };
     context.output.answer(&answer, |answer| {
         let unchanged = if unchanged > 0 { format!("; rows left as they were: {unchanged}") } else { String::new() };
         format!("rows imported into {}: {imported}{unchanged}", answer.table)
@@ -160,7 +160,7 @@ fn show(job: &Job, table: &str) {
     let (rows, is_whole) = job.rows_seen();
     let which = if is_whole { "all" } else { "the first" };
     note(&format!("columns of the file, values of {which} {rows} rows, and fields of {table}:"));
-    let mut lines = Table::new(["column", "values", "field", "type"]);
+    let mut lines = TextTable::new(["column", "values", "field", "type"]);
     for column in job.columns() {
         let (field, of_type) = column.field.clone().unwrap_or_else(|| ("(left out)".to_owned(), String::new()));
         lines.row([column.column.clone(), column.values.to_owned(), field, of_type]);

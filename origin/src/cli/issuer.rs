@@ -9,7 +9,7 @@ use shared::ident::{ProjectName, RoleName};
 
 use super::role::role;
 use super::system::{Opened, note, project, time};
-use super::{CliError, Context, Table};
+use super::{CliError, Context, TextTable};
 use crate::clock::now;
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
 use crate::system::issuers::{IssuerError, Issuers, for_edge, try_url};
@@ -219,7 +219,7 @@ impl ListArgs {
         let rows = issuers.list(self.project.as_ref()).await?;
         let lines: Vec<_> = rows.iter().map(IssuerLine::of).collect();
         context.output.answer(&lines, |lines| {
-            let mut table = Table::new(["project", "issuer", "audience", "keys", "role", "created"]);
+            let mut table = TextTable::new(["project", "issuer", "audience", "keys", "role", "created"]);
             for line in lines {
                 let keys = line.jwks_url.clone().unwrap_or_else(|| "stored".to_owned());
                 let IssuerLine { project, issuer, audience, created_at, .. } = line;

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::role::role;
 use super::system::{Consent, Opened, confirm, note, project, time, time_or_dash};
-use super::{CliError, Context, Table};
+use super::{CliError, Context, TextTable};
 use crate::clock::now;
 use crate::database::admin::{KeyRow, KeyStatus};
 use crate::system::keys::{Keys, Rotation, state};
@@ -207,7 +207,7 @@ fn line(row: &KeyRow, signing: &KeySet, now: u64) -> KeyLine {
 
 fn table(lines: &[KeyLine]) -> String {
     let dash = |time: &Option<String>| time.clone().unwrap_or_else(|| "-".to_owned());
-    let mut table = Table::new(["id", "name", "project", "access", "state", "created", "last used", "expires"]);
+    let mut table = TextTable::new(["id", "name", "project", "access", "state", "created", "last used", "expires"]);
     for line in lines {
         table.row([
             line.id.to_string(),

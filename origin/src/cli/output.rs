@@ -10,12 +10,12 @@ use super::CliError;
 const GUTTER: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputFormat {
     Text,
     Json,
 }
 
-impl Output {
+impl OutputFormat {
     pub(super) fn new(json: bool) -> Self {
         if json { Self::Json } else { Self::Text }
     }
@@ -33,11 +33,11 @@ impl Output {
 }
 
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct TextTable {
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     pub fn new<const N: usize>(headings: [&str; N]) -> Self {
         Self { rows: vec![headings.map(str::to_uppercase).to_vec()] }
     }
@@ -53,7 +53,7 @@ impl Table {
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for TextTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let widths = self.widths();
         for row in &self.rows {
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(["id", "name"]);
+        let mut table = TextTable::new(["id", "name"]);
         table.row(["1".to_owned(), "größer".to_owned()]);
         table.row(["1000".to_owned(), String::new()]);
         assert_eq!(table.to_string(), "ID    NAME\n1     größer\n1000\n");

@@ -7,9 +7,9 @@ use serde::Serialize;
 use shared::ident::ProjectName;
 
 use super::system::{Opened, project, time};
-use super::{CliError, Context, Table};
+use super::{CliError, Context, TextTable};
 use crate::database::admin::Inserted;
-use crate::system::projects::{Claim, Projects};
+use crate::system::projects::{NameClaim, Projects};
 
 #[derive(Debug, Args)]
 pub struct ProjectArgs {
@@ -58,7 +58,7 @@ struct CreatedAnswer {
 
 impl CreateArgs {
     async fn run(self, context: &Context, projects: &Projects) -> Result<(), CliError> {
-        let claim = if self.claim { Claim::Take } else { Claim::Refuse };
+        let claim = if self.claim { NameClaim::Take } else { NameClaim::Refuse };
         let inserted = projects.create(&self.name, claim).await?;
         let answer = CreatedAnswer { name: self.name.to_string(), created: inserted == Inserted::New };
         context.output.answer(&answer, |answer| {
@@ -96,7 +96,7 @@ async fn list(context: &Context, projects: &Projects) -> Result<(), CliError> {
         })
         .collect();
     context.output.answer(&lines, |lines| {
-        let mut table = Table::new(["name", "created", "databases"]);
+        let mut table = TextTable::new(["name", "created", "databases"]);
         for line in lines {
             table.row([line.name.clone(), line.created_at.clone(), line.databases.join(", ")]);
         }

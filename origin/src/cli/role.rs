@@ -11,7 +11,7 @@ use shared::operation::TablePath;
 use shared::policy::Action;
 
 use super::system::{Opened, note, project, time};
-use super::{CliError, Context, Table};
+use super::{CliError, Context, TextTable};
 use crate::query::plan::Param;
 use crate::query::plan::access::TableAccess;
 use crate::query::role::Claims;
@@ -196,7 +196,7 @@ impl ListArgs {
             })
             .collect();
         context.output.answer(&lines, |lines| {
-            let mut table = Table::new(["project", "role", "created", "updated"]);
+            let mut table = TextTable::new(["project", "role", "created", "updated"]);
             for line in lines {
                 let RoleLine { project, role, created_at, updated_at } = line;
                 table.row([project.clone(), role.clone(), created_at.clone(), updated_at.clone()]);
@@ -207,7 +207,7 @@ impl ListArgs {
 }
 
 #[derive(Serialize)]
-struct Allowed {
+struct AllowedAction {
     action: &'static str,
     allowed: bool,
     fields: Vec<String>,
@@ -230,11 +230,13 @@ impl CheckArgs {
             ("delete", Action::Delete),
         ];
         let allowed: Vec<_> = actions.into_iter().map(|(name, action)| allowed(name, action, &access)).collect();
-        context.output.answer(&allowed, |allowed| allowed.iter().map(Allowed::text).collect::<Vec<_>>().join("\n"))
+        context
+            .output
+            .answer(&allowed, |allowed| allowed.iter().map(AllowedAction::text).collect::<Vec<_>>().join("\n"))
     }
 }
 
-fn allowed(name: &'static str, action: Action, access: &TableAccess) -> Allowed {
+fn allowed(name: &'static str, action: Action, access: &TableAccess) -> AllowedAction {
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let (fields, set) = match action {
         Action::Read => (access.table().columns().iter().map(|column| column.name.as_str()).collect(), Vec::new()),
@@ -243,7 +245,7 @@ fn allowed(name: &'static str, action: Action, access: &TableAccess) -> Allowed 
     };
     let is_allowed = access.may(action);
     let statement = access.condition(action).map(|rule| sql::condition(rule.clone(), &access.scope()));
-    Allowed {
+    AllowedAction {
         action: name,
         allowed: is_allowed,
         fields: if is_allowed { owned(fields) } else { Vec::new() },
@@ -265,7 +267,7 @@ fn shown(param: &Param) -> String {
     }
 }
 
-impl Allowed {
+impl AllowedAction {
     fn text(&self) -> String {
         if !self.allowed {
             return format!("{}: no", self.action);

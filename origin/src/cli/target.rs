@@ -43,7 +43,7 @@ pub(super) struct TargetArgs {
     project: ProjectName,
 }
 
-pub(super) struct Target {
+pub(super) struct ApiTarget {
     pub(super) api: Api,
     /// The same in each run: [`Api::identity`] or, for the origin within this process, the project.
     pub(super) identity: String,
@@ -53,13 +53,13 @@ impl TargetArgs {
     pub(super) async fn run<T, W: Future<Output = Result<T, CliError>>>(
         &self,
         context: &Context,
-        work: impl FnOnce(Target) -> W,
+        work: impl FnOnce(ApiTarget) -> W,
     ) -> Result<T, CliError> {
         match &self.url {
             Some(url) => {
                 let api = self.remote(url).await?;
                 let identity = api.identity();
-                work(Target { api, identity }).await
+                work(ApiTarget { api, identity }).await
             }
             None => self.local(context, work).await,
         }
@@ -80,7 +80,7 @@ impl TargetArgs {
     async fn local<T, W: Future<Output = Result<T, CliError>>>(
         &self,
         context: &Context,
-        work: impl FnOnce(Target) -> W,
+        work: impl FnOnce(ApiTarget) -> W,
     ) -> Result<T, CliError> {
         let installation = context.open().await?;
         let system = System::new(&installation.database, installation.secret.clone(), &context.config);
@@ -95,7 +95,7 @@ impl TargetArgs {
             let config = own_origin(&context.config);
             let stop = CancellationToken::new();
             let served = serve::run(&config, &system, installation.database_health(), listener, None, stop.clone());
-            let work = work(Target { api, identity: format!("project {}", self.project) });
+            let work = work(ApiTarget { api, identity: format!("project {}", self.project) });
             tokio::pin!(served, work);
             let outcome = tokio::select! {
                 served = &mut served => served.map_err(CliError::from).and_then(|()| Err(CliError::Failed {

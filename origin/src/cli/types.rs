@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use shared::ident::DatabaseName;
 
 use super::system::database;
-use super::target::{Target, TargetArgs};
+use super::target::{ApiTarget, TargetArgs};
 use super::{CliError, Context};
 
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ impl TypesArgs {
             Language::Rust => "rs",
         };
         let (target, database) = (self.target, self.database);
-        let work = async |target: Target| Ok(target.api.types(extension, database.as_ref()).await?);
+        let work = async |target: ApiTarget| Ok(target.api.types(extension, database.as_ref()).await?);
         let text = target.run(context, work).await?;
         context.output.answer(&text, |text| text.trim_end().to_owned())
     }

@@ -35,7 +35,7 @@ impl Sources {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum ValueOrigin {
     Flag,
     Environment,
     SecretFile,
@@ -44,14 +44,14 @@ pub enum Origin {
 }
 
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FoundValue {
     pub text: String,
-    pub origin: Origin,
+    pub origin: ValueOrigin,
 }
 
 #[derive(Debug)]
 pub struct Layers {
-    found: BTreeMap<&'static str, Found>,
+    found: BTreeMap<&'static str, FoundValue>,
     pub accounts: AccountsFile,
     pub file: Option<PathBuf>,
     pub directory: PathBuf,
@@ -78,7 +78,7 @@ impl Layers {
         Ok(Self { found, accounts, file, directory: sources.directory, unknown_variables })
     }
 
-    pub fn get(&self, name: &str) -> Option<&Found> {
+    pub fn get(&self, name: &str) -> Option<&FoundValue> {
         self.found.get(name)
     }
 }
@@ -87,18 +87,18 @@ fn pick(
     setting: &'static Setting,
     sources: &Sources,
     in_file: &mut BTreeMap<&'static str, String>,
-) -> Result<Option<Found>, ConfigError> {
+) -> Result<Option<FoundValue>, ConfigError> {
     let flag = sources.flags.get(setting.name).cloned();
     let standard = setting.standard_variable().and_then(|name| sources.variable(name)).map(str::to_owned);
     let layers = [
-        (flag, Origin::Flag),
-        (sources.variable(&setting.variable()).map(str::to_owned), Origin::Environment),
-        (read_secret(setting, sources)?, Origin::SecretFile),
-        (in_file.remove(setting.name), Origin::File),
-        (standard, Origin::Environment),
-        (setting.default.map(str::to_owned), Origin::Default),
+        (flag, ValueOrigin::Flag),
+        (sources.variable(&setting.variable()).map(str::to_owned), ValueOrigin::Environment),
+        (read_secret(setting, sources)?, ValueOrigin::SecretFile),
+        (in_file.remove(setting.name), ValueOrigin::File),
+        (standard, ValueOrigin::Environment),
+        (setting.default.map(str::to_owned), ValueOrigin::Default),
     ];
-    Ok(layers.into_iter().find_map(|(text, origin)| text.map(|text| Found { text, origin })))
+    Ok(layers.into_iter().find_map(|(text, origin)| text.map(|text| FoundValue { text, origin })))
 }
 
 fn locate_file(sources: &Sources) -> Option<PathBuf> {

@@ -1,7 +1,7 @@
 //! The table of settings. Flags, environment variables, file keys, `--help`, `selkie config` and the sample file are
 //! derived from the table. Knows neither where values come from (`layers`) nor their types (`Config`).
 
-use super::layers::Origin;
+use super::layers::ValueOrigin;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
@@ -67,13 +67,13 @@ impl Setting {
         }
     }
 
-    pub fn place(&self, origin: Origin) -> String {
+    pub fn place(&self, origin: ValueOrigin) -> String {
         match origin {
-            Origin::Flag => format!("--{}", self.flag()),
-            Origin::Environment => self.variable(),
-            Origin::SecretFile => format!("the file that {} names", self.file_variable().unwrap_or_default()),
-            Origin::File => format!("`{}` in the file", self.name),
-            Origin::Default => "the default".to_owned(),
+            ValueOrigin::Flag => format!("--{}", self.flag()),
+            ValueOrigin::Environment => self.variable(),
+            ValueOrigin::SecretFile => format!("the file that {} names", self.file_variable().unwrap_or_default()),
+            ValueOrigin::File => format!("`{}` in the file", self.name),
+            ValueOrigin::Default => "the default".to_owned(),
         }
     }
 }

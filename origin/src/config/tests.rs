@@ -198,7 +198,7 @@ fn a_secret_may_be_in_a_file_that_a_variable_names() {
         write(&format!("mysql://a:hunter2@named{end}"));
         let layers = Layers::read(sources.clone()).unwrap();
         let found = layers.get("database_url").unwrap();
-        assert_eq!((&*found.text, found.origin), ("mysql://a:hunter2@named", Origin::SecretFile));
+        assert_eq!((&*found.text, found.origin), ("mysql://a:hunter2@named", ValueOrigin::SecretFile));
     }
     write("hunter2\n");
     let message = refusal(sources.clone());
@@ -208,7 +208,7 @@ fn a_secret_may_be_in_a_file_that_a_variable_names() {
     let twice = with_variable(sources.clone(), "SELKIE_DATABASE_URL", "mysql://a:hunter2@h");
     assert_eq!(refusal(twice), "SELKIE_DATABASE_URL and SELKIE_DATABASE_URL_FILE are both set; set one of them");
     let unset = with_variable(sources.clone(), "SELKIE_DATABASE_URL_FILE", "");
-    assert_eq!(Layers::read(unset).unwrap().get("database_url").unwrap().origin, Origin::File);
+    assert_eq!(Layers::read(unset).unwrap().get("database_url").unwrap().origin, ValueOrigin::File);
     let path = directory.path().join("url");
     for (text, reason) in [("\n", "it is empty"), (&*"a".repeat(64 * 1024 + 1), "it has more than 65536 bytes")] {
         write(text);

@@ -32,9 +32,9 @@ use crate::secret::InstallationSecret;
 
 pub use accounts::{AccountName, AccountState, Accounts, DatabaseRights, LoginCheck, Rights};
 pub(crate) use accounts::{exact_pattern, rights_on};
-pub use backup::Content;
+pub use backup::InstallationContent;
 pub use databases::Created;
-pub use dump::{Dump, Fault, Incomplete, Loaded, Loader, RecordReader, Refusal};
+pub use dump::{Dump, Incomplete, Loaded, Loader, ObjectFault, RecordReader, StatementRefusal};
 pub use error::AdminError;
 pub use facts::{ServerFacts, StrangeGrant};
 pub use issuers::{IssuerKeys, IssuerRow};

@@ -55,7 +55,7 @@ impl EdgeError {
 }
 
 #[derive(Debug)]
-pub(super) struct Edge {
+pub(super) struct EdgeProcess {
     guard: Child,
     listen: SocketAddr,
     log: PathBuf,
@@ -71,7 +71,7 @@ pub(super) fn check(root: &Path) -> Result<(), EdgeError> {
     Ok(())
 }
 
-impl Edge {
+impl EdgeProcess {
     pub(super) async fn start(config: &Config, plan: &EdgePlan) -> Result<Self, EdgeError> {
         let log = config.data_dir.join("edge.log");
         let output = log_file(&log).map_err(EdgeError::Start)?;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{DevError, Running};
+use super::{DevAddresses, DevError};
 use crate::config::Config;
 use crate::files::replace_private;
 use crate::system::edge_secret::EdgeSecret;
@@ -47,7 +47,7 @@ pub(super) struct EdgeKeys<'a> {
 /// All values except JSON need no escaping for a shell or for wrangler.
 pub(super) fn write(
     config: &Config,
-    running: &Running,
+    running: &DevAddresses,
     keys: &EdgeKeys<'_>,
     secret: &EdgeSecret,
 ) -> Result<(), DevError> {

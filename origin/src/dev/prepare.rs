@@ -16,7 +16,7 @@ const DATABASE: &str = "demo";
 const KEY_NAME: &str = "selkie dev";
 
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct DevSetup {
     pub(super) project: ProjectName,
     pub(super) database: DatabaseName,
     pub(super) full_key: String,
@@ -24,19 +24,19 @@ pub(super) struct Prepared {
     pub(super) jwks: String,
 }
 
-pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result<Prepared, SystemSchemaError> {
+pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result<DevSetup, SystemSchemaError> {
     let corrupt = |what| move |_| AdminError::Corrupt(what);
     let project = ProjectName::parse(DEFAULT_PROJECT).map_err(corrupt("project name"))?;
     let database = DatabaseName::parse(DATABASE).map_err(corrupt("database name"))?;
     system.prepare().await?;
     demo(system, &project, &database).await?;
-    let keys = Keys {
+    let keys = DevKeys {
         system,
         project: &project,
         verifying: system.keys.public_keys().await?,
         issued: system.keys.list(Some(&project)).await?,
     };
-    Ok(Prepared {
+    Ok(DevSetup {
         full_key: keys.reuse_or_issue(remembered.full_key.as_deref(), Access::Full).await?,
         read_key: keys.reuse_or_issue(remembered.read_key.as_deref(), Access::Read).await?,
         jwks: keys.verifying.to_jwks(),
@@ -77,14 +77,14 @@ async fn demo(system: &System, project: &ProjectName, name: &DatabaseName) -> Re
     Ok(())
 }
 
-struct Keys<'a> {
+struct DevKeys<'a> {
     system: &'a System,
     project: &'a ProjectName,
     verifying: KeySet,
     issued: Vec<KeyRow>,
 }
 
-impl Keys<'_> {
+impl DevKeys<'_> {
     async fn reuse_or_issue(&self, remembered: Option<&str>, access: Access) -> Result<String, SystemSchemaError> {
         match remembered {
             Some(token) if self.works(token, access) => Ok(token.to_owned()),

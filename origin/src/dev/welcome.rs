@@ -2,9 +2,9 @@
 
 use serde_json::json;
 
-use super::Running;
+use super::DevAddresses;
 
-pub fn welcome(running: &Running) -> String {
+pub fn welcome(running: &DevAddresses) -> String {
     let file = running.environment_file.display().to_string();
     let mut text = String::from("\nSelkie runs. Ctrl-C stops it.\n\n");
     let base_url = running.edge_url.as_ref().unwrap_or(&running.origin_url);
@@ -27,7 +27,7 @@ pub fn welcome(running: &Running) -> String {
     text
 }
 
-fn calls(running: &Running) -> [(&'static str, String); 5] {
+fn calls(running: &DevAddresses) -> [(&'static str, String); 5] {
     let base_url = running.edge_url.as_ref().unwrap_or(&running.origin_url);
     let database = &running.database;
     let records = format!("{base_url}/api/v1/crud/{database}");
@@ -60,8 +60,8 @@ fn calls(running: &Running) -> [(&'static str, String); 5] {
 mod tests {
     use super::*;
 
-    fn running(edge_url: Option<&str>) -> Running {
-        Running {
+    fn running(edge_url: Option<&str>) -> DevAddresses {
+        DevAddresses {
             origin_url: "http://127.0.0.1:1".to_owned(),
             edge_url: edge_url.map(str::to_owned),
             full_key: "FULL".to_owned(),

@@ -27,12 +27,12 @@ const SOCKET_PATH_MAX_BYTES: usize = 107;
 const DIGEST_BYTES: usize = 8;
 
 #[derive(Debug, Clone)]
-pub(super) struct Layout {
+pub(super) struct DataLayout {
     root: PathBuf,
     runtime_dir: PathBuf,
 }
 
-impl Layout {
+impl DataLayout {
     pub(super) fn new(data_dir: &Path) -> Self {
         let runtime_dir = std::env::var_os("XDG_RUNTIME_DIR").filter(|text| !text.is_empty());
         Self { root: data_dir.join("mariadb"), runtime_dir: runtime_dir.map_or_else(std::env::temp_dir, PathBuf::from) }
@@ -112,11 +112,11 @@ mod tests {
 
     #[test]
     fn a_long_data_directory_gets_a_short_socket_of_its_own() {
-        let near = Layout::new(Path::new("/srv/selkie")).socket();
+        let near = DataLayout::new(Path::new("/srv/selkie")).socket();
         assert_eq!(near, Path::new("/srv/selkie/mariadb/mariadb.sock"));
         let [one, two] = ["a", "b"].map(|end| {
             let long = format!("/srv/{}/{end}", "x".repeat(120));
-            Layout::new(Path::new(&long)).socket()
+            DataLayout::new(Path::new(&long)).socket()
         });
         assert_ne!(one, two);
         assert!(one.as_os_str().len() <= SOCKET_PATH_MAX_BYTES);

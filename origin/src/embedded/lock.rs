@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum LockRole {
     /// Runs MariaDB for as long as the process lives; commands may attach to it.
     Service,
     /// Attaches to the MariaDB of a service, or runs MariaDB until the command ends.
@@ -22,7 +22,7 @@ pub enum Role {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Holder {
     pub(super) pid: u32,
-    pub(super) role: Role,
+    pub(super) role: LockRole,
     pub(super) socket: PathBuf,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct OwnerLock {
 }
 
 #[derive(Debug)]
-pub(super) enum Claim {
+pub(super) enum LockAttempt {
     Mine(OwnerLock),
     /// Another process has the lock. The holder is read from the lock file: `None` if the file has no valid content,
     /// and the previous holder until that process has written the file.
@@ -40,18 +40,18 @@ pub(super) enum Claim {
 }
 
 /// Does not wait.
-pub(super) fn claim(path: &Path, role: Role, socket: &Path) -> io::Result<Claim> {
+pub(super) fn claim(path: &Path, role: LockRole, socket: &Path) -> io::Result<LockAttempt> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
-        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Claim::Held(holder(path))),
+        Err(rustix::io::Errno::WOULDBLOCK) => return Ok(LockAttempt::Held(holder(path))),
         Err(error) => return Err(error.into()),
     }
     let text = serde_json::to_string(&Holder { pid: std::process::id(), role, socket: socket.to_owned() })?;
     file.set_len(0)?;
     file.rewind()?;
     file.write_all(text.as_bytes())?;
-    Ok(Claim::Mine(OwnerLock { _file: file }))
+    Ok(LockAttempt::Mine(OwnerLock { _file: file }))
 }
 
 fn holder(path: &Path) -> Option<Holder> {

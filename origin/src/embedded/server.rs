@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::EmbeddedError;
-use super::layout::Layout;
+use super::layout::DataLayout;
 use crate::files::{create_private, private_directory, remove_directory, remove_file};
 use crate::process::{self, LastSignal};
 
@@ -45,13 +45,13 @@ const LOG_TAIL_BYTES: usize = 8 * 1024;
 const ADMIN_STATEMENTS: &str = include_str!("admin.sql");
 
 #[derive(Debug)]
-pub(super) struct Server {
-    pub(super) layout: Layout,
+pub(super) struct MariadbServer {
+    pub(super) layout: DataLayout,
     pub(super) admin_password: SecretString,
     pub(super) buffer_pool_bytes: usize,
 }
 
-impl Server {
+impl MariadbServer {
     /// Under a temporary name first, so that an interrupted installation leaves no incomplete data directory.
     pub(super) async fn install(&self) -> Result<(), EmbeddedError> {
         if self.layout.data().is_dir() {

@@ -32,12 +32,12 @@ fn fixture() -> Fixture {
 }
 
 impl Fixture {
-    async fn open(&self, role: Role) -> Result<Embedded, EmbeddedError> {
+    async fn open(&self, role: LockRole) -> Result<Embedded, EmbeddedError> {
         Embedded::attach_or_start(&self.config, &self.secret, role).await
     }
 
     fn pid(&self) -> Pid {
-        let text = std::fs::read_to_string(Layout::new(&self.config.data_dir).pid()).unwrap();
+        let text = std::fs::read_to_string(DataLayout::new(&self.config.data_dir).pid()).unwrap();
         Pid::from_raw(text.trim().parse().unwrap()).unwrap()
     }
 }
@@ -49,7 +49,7 @@ fn socket(embedded: &Embedded) -> PathBuf {
     }
 }
 
-async fn becomes(receiver: &mut channel::Receiver<Health>, expected: Health) {
+async fn becomes(receiver: &mut channel::Receiver<MariadbHealth>, expected: MariadbHealth) {
     let wait = receiver.wait_for(|health| *health == expected);
     tokio::time::timeout(PATIENCE, wait).await.unwrap().unwrap();
 }
@@ -73,12 +73,12 @@ fn run(embedded: &Embedded, statement: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_starts_empty_keeps_what_was_written_and_leaves_nothing_running() {
     let fixture = fixture();
-    let first = fixture.open(Role::Service).await.unwrap();
+    let first = fixture.open(LockRole::Service).await.unwrap();
     run(&first, "CREATE DATABASE kept");
     let pid = fixture.pid();
     first.stop().await;
     assert!(test_kill_process(pid).is_err());
-    let second = fixture.open(Role::Service).await.unwrap();
+    let second = fixture.open(LockRole::Service).await.unwrap();
     let databases = run(&second, "SHOW DATABASES");
     second.stop().await;
     assert!(databases.contains("kept") && !databases.contains("test"), "{databases}");
@@ -87,10 +87,10 @@ async fn it_starts_empty_keeps_what_was_written_and_leaves_nothing_running() {
 #[tokio::test(flavor = "multi_thread")]
 async fn it_has_one_administrator_nobody_without_a_name_and_no_password_on_disk() {
     let fixture = fixture();
-    let embedded = fixture.open(Role::Service).await.unwrap();
+    let embedded = fixture.open(LockRole::Service).await.unwrap();
     let users = run(&embedded, "SELECT User FROM mysql.user WHERE User NOT IN ('root', 'mysql', 'mariadb.sys')");
     let session = run(&embedded, "SELECT @@time_zone, @@character_set_server, @@max_allowed_packet, @@skip_networking");
-    let layout = Layout::new(&fixture.config.data_dir);
+    let layout = DataLayout::new(&fixture.config.data_dir);
     let mode = std::fs::metadata(layout.root()).unwrap().permissions().mode();
     embedded.stop().await;
     assert_eq!(users, "selkie-admin\n");
@@ -102,12 +102,12 @@ async fn it_has_one_administrator_nobody_without_a_name_and_no_password_on_disk(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_server_is_started_again() {
     let fixture = fixture();
-    let embedded = fixture.open(Role::Service).await.unwrap();
+    let embedded = fixture.open(LockRole::Service).await.unwrap();
     let mut health = embedded.health().unwrap();
     let first = fixture.pid();
     kill_process(first, Signal::KILL).unwrap();
-    becomes(&mut health, Health::Down).await;
-    becomes(&mut health, Health::Up).await;
+    becomes(&mut health, MariadbHealth::Down).await;
+    becomes(&mut health, MariadbHealth::Up).await;
     assert_ne!(fixture.pid(), first);
     run(&embedded, "SELECT 1");
     embedded.stop().await;
@@ -116,8 +116,8 @@ async fn a_killed_server_is_started_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_attaches_to_a_service_and_leaves_it_running() {
     let fixture = fixture();
-    let service = fixture.open(Role::Service).await.unwrap();
-    let command = fixture.open(Role::Command).await.unwrap();
+    let service = fixture.open(LockRole::Service).await.unwrap();
+    let command = fixture.open(LockRole::Command).await.unwrap();
     assert!(command.health().is_none());
     run(&command, "SELECT 1");
     command.stop().await;
@@ -128,8 +128,8 @@ async fn a_command_attaches_to_a_service_and_leaves_it_running() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_service_is_told_who_has_the_directory() {
     let fixture = fixture();
-    let service = fixture.open(Role::Service).await.unwrap();
-    let refused = fixture.open(Role::Service).await.unwrap_err();
+    let service = fixture.open(LockRole::Service).await.unwrap();
+    let refused = fixture.open(LockRole::Service).await.unwrap_err();
     service.stop().await;
     assert!(matches!(refused, EmbeddedError::InUse { pid, .. } if pid == std::process::id()));
 }
@@ -137,12 +137,12 @@ async fn a_second_service_is_told_who_has_the_directory() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_waits_for_a_command_to_be_done() {
     let fixture = fixture();
-    let command = fixture.open(Role::Command).await.unwrap();
+    let command = fixture.open(LockRole::Command).await.unwrap();
     let stopping = async {
         sleep(Duration::from_millis(50)).await;
         command.stop().await;
     };
-    let (service, ()) = tokio::join!(fixture.open(Role::Service), stopping);
+    let (service, ()) = tokio::join!(fixture.open(LockRole::Service), stopping);
     let service = service.unwrap();
     assert!(service.health().is_some());
     service.stop().await;
@@ -151,7 +151,7 @@ async fn a_service_waits_for_a_command_to_be_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_path_too_long_for_a_socket_is_got_round() {
     let fixture = fixture_under(&"x".repeat(120));
-    let embedded = fixture.open(Role::Command).await.unwrap();
+    let embedded = fixture.open(LockRole::Command).await.unwrap();
     let socket = socket(&embedded);
     assert!(!socket.starts_with(&fixture.config.data_dir));
     run(&embedded, "SELECT 1");
@@ -162,10 +162,10 @@ async fn a_path_too_long_for_a_socket_is_got_round() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_cannot_start_gives_the_reason_from_its_log() {
     let fixture = fixture();
-    let layout = Layout::new(&fixture.config.data_dir);
+    let layout = DataLayout::new(&fixture.config.data_dir);
     private_directory(&layout.data()).unwrap();
     std::fs::write(layout.data().join("ibdata1"), "not a tablespace").unwrap();
-    let message = fixture.open(Role::Service).await.unwrap_err().to_string();
+    let message = fixture.open(LockRole::Service).await.unwrap_err().to_string();
     assert!(message.starts_with("the private MariaDB didn't start: "), "{message}");
     assert!(!message.contains("no reason"), "{message}");
 }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::server::{self, Server};
+use super::server::{self, MariadbServer};
 
 /// Doubles with each further restart, up to [`BACKOFF_MAX`].
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
@@ -19,16 +19,16 @@ const BACKOFF_MAX: Duration = Duration::from_secs(5);
 const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Health {
+pub enum MariadbHealth {
     Up,
     Down,
 }
 
 /// Restarts MariaDB whenever `child` ends. Stops it when `stop` is cancelled.
 pub(super) async fn watch(
-    server: Arc<Server>,
+    server: Arc<MariadbServer>,
     mut child: Child,
-    health: watch::Sender<Health>,
+    health: watch::Sender<MariadbHealth>,
     stop: CancellationToken,
 ) {
     let mut backoff = BACKOFF_FIRST;
@@ -38,7 +38,7 @@ pub(super) async fn watch(
             status = child.wait() => status,
             () = stop.cancelled() => return server::stop(&mut child).await,
         };
-        health.send_replace(Health::Down);
+        health.send_replace(MariadbHealth::Down);
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
         tracing::error!(%status, "the private MariaDB died; starting it again");
         if started.elapsed() > BACKOFF_RESET_AFTER {
@@ -50,12 +50,12 @@ pub(super) async fn watch(
             // Dropping the handle of a starting server kills the server, which does no harm thanks to InnoDB's log.
             () = stop.cancelled() => return,
         };
-        health.send_replace(Health::Up);
+        health.send_replace(MariadbHealth::Up);
         tracing::info!("the private MariaDB answers again");
     }
 }
 
-async fn restart(server: &Server, backoff: &mut Duration) -> Child {
+async fn restart(server: &MariadbServer, backoff: &mut Duration) -> Child {
     loop {
         tokio::time::sleep(*backoff).await;
         *backoff = (*backoff * 2).min(BACKOFF_MAX);

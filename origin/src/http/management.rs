@@ -4,7 +4,7 @@
 use super::media::payload::text;
 use super::request_context::RequestContext;
 use super::respond;
-use crate::activity::{Figure, PERIOD_SECONDS};
+use crate::activity::{ActivityFigure, PERIOD_SECONDS};
 use crate::clock::{now, utc};
 use crate::database::admin::{KeyGrant, KeyRow, ListedRole};
 use crate::database::pool::PoolGauge;
@@ -375,7 +375,7 @@ fn no_system(error: &impl std::fmt::Display) -> Problem {
 struct Status {
     version: &'static str,
     period_seconds: u64,
-    figures: Vec<Figure>,
+    figures: Vec<ActivityFigure>,
     connections: Connections,
 }
 

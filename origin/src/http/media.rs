@@ -8,7 +8,7 @@ use super::respond;
 use crate::clock::now;
 use crate::database::media::{FileScope, MediaRow, ReadableFiles};
 use crate::database::run::StatementStats;
-use crate::media::intake::Claim;
+use crate::media::intake::ClaimedFile;
 use crate::media::library::Publication;
 pub(super) use crate::media::payload;
 use crate::media::url::Links;
@@ -25,7 +25,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::limits::MEDIA_LIST_MAX_ITEMS;
 use shared::operation::media::{MediaCall, MediaId, MediaList, SignedFor};
 use shared::policy::role_forbids;
-use shared::upload::{Existing, Shape};
+use shared::upload::{Existing, UploadShape};
 use std::sync::Arc;
 
 pub(super) async fn run(
@@ -70,7 +70,7 @@ async fn upload(
     };
     let folder = rights.folder(folder)?;
     received.form.items().iter().try_for_each(|item| rights.check_visibility(item.visibility()))?;
-    let claims = received.form.into_items().into_iter().map(Claim::from);
+    let claims = received.form.into_items().into_iter().map(ClaimedFile::from);
     let examined = app.intake.examine_all((caller.project(), caller.key_id()), &rights, claims.zip(received.files));
     let files = progress.media("media.examine", examined).await?;
     let publication = Publication {
@@ -85,12 +85,12 @@ async fn upload(
     let makes_folder_private = publication.makes_folder_private();
     let rows = progress.media("media.publish", app.library.publish(publication)).await?;
     let payload = match (shape, rows.as_slice()) {
-        (Shape::Named | Shape::Multipart, rows) => {
+        (UploadShape::Named | UploadShape::Multipart, rows) => {
             let briefs: Vec<_> = rows.iter().map(|row| Brief::of(row, links)).collect();
             payload::text(&briefs)?
         }
-        (Shape::Typed(_), [row]) => payload::text(&Urls::of(row, links))?,
-        (Shape::Typed(_), rows) => {
+        (UploadShape::Typed(_), [row]) => payload::text(&Urls::of(row, links))?,
+        (UploadShape::Typed(_), rows) => {
             let urls: Vec<_> = rows.iter().map(|row| Urls::of(row, links)).collect();
             payload::text(&urls)?
         }

@@ -14,7 +14,7 @@ use tracing_subscriber::layer::Context;
 const LINE_BYTES: usize = 512;
 
 thread_local! {
-    static LINE: RefCell<Line> = RefCell::new(Line::new());
+    static LINE: RefCell<LogLine> = RefCell::new(LogLine::new());
 }
 
 pub(super) struct JsonLines(pub(super) fn(&[u8]));
@@ -30,7 +30,7 @@ impl<S: Subscriber> Layer<S> for JsonLines {
     }
 }
 
-struct Line {
+struct LogLine {
     out: Vec<u8>,
     text: String,
     /// Seconds since 1970, for which `prefix` was made.
@@ -39,7 +39,7 @@ struct Line {
     prefix: String,
 }
 
-impl Line {
+impl LogLine {
     fn new() -> Self {
         Self { out: Vec::with_capacity(LINE_BYTES), text: String::new(), second: None, prefix: String::new() }
     }
@@ -86,7 +86,7 @@ impl Line {
     }
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_u64(&mut self, field: &Field, value: u64) {
         self.number(field, itoa::Buffer::new().format(value));
     }
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn the_time_moves_on_with_the_clock() {
-        let mut line = Line::new();
+        let mut line = LogLine::new();
         line.begin_second(1_763_627_776);
         assert_eq!(line.prefix, "{\"timestamp\":\"2025-11-20T08:36:16.");
         line.begin_second(1_763_627_777);

@@ -76,7 +76,7 @@ struct Size {
 
 enum Decode {
     /// May be shrunk while decoding, but is at least as large as the thumbnail.
-    Pixels(Box<dyn FnOnce(Target) -> Result<Raster, ImageFault>>),
+    Pixels(Box<dyn FnOnce(Scaling) -> Result<Raster, ImageFault>>),
     /// Only the container was checked. Holds the size after applying the orientation, if that could be read.
     Shown(Size),
 }
@@ -88,7 +88,7 @@ struct Header {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Target {
+struct Scaling {
     from: Size,
     to: Size,
 }
@@ -135,7 +135,7 @@ impl Opened {
             Decode::Shown(size) => return Ok(without_thumbnail(size)),
         };
         let to = self.size.within(self.edge);
-        let raster = match decode(Target { from: self.size, to }) {
+        let raster = match decode(Scaling { from: self.size, to }) {
             Ok(raster) => raster,
             Err(ImageFault::Unsupported) => return Ok(without_thumbnail(self.size)),
             Err(fault) => return Err(fault),

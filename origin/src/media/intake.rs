@@ -4,7 +4,7 @@
 use super::image::pool::{MediaPool, PoolSize};
 use super::image::{ImageFault, Limits, Picture};
 use super::rights::UploadRights;
-use super::sniff::{self, UNKNOWN, Verdict};
+use super::sniff::{self, FileType, UNKNOWN};
 use super::store::Staged;
 use crate::config::{Config, MediaTypes};
 use futures_util::future::try_join_all;
@@ -27,14 +27,14 @@ pub struct Examined {
 }
 
 #[derive(Debug)]
-pub struct Claim {
+pub struct ClaimedFile {
     pub name: MediaName,
     pub label: Option<Label>,
     pub kind: MediaKind,
     pub visibility: Visibility,
 }
 
-impl From<UploadItem> for Claim {
+impl From<UploadItem> for ClaimedFile {
     fn from(item: UploadItem) -> Self {
         Self {
             name: item.name().clone(),
@@ -67,7 +67,7 @@ impl Intake {
         &self,
         (project, caller): (&ProjectName, Uuid),
         rights: &UploadRights,
-        files: impl IntoIterator<Item = (Claim, Staged)>,
+        files: impl IntoIterator<Item = (ClaimedFile, Staged)>,
     ) -> Result<Vec<Examined>, Problem> {
         // No image is decoded if any file has a refused type.
         let judged: Vec<_> = files
@@ -84,7 +84,7 @@ impl Intake {
         try_join_all(examined).await
     }
 
-    fn judge(&self, claim: &Claim, head: &[u8]) -> Result<Verdict, Problem> {
+    fn judge(&self, claim: &ClaimedFile, head: &[u8]) -> Result<FileType, Problem> {
         let name = claim.name.as_str();
         let label = claim.label.as_ref().map(Label::as_str);
         let verdict = sniff::judge(label, claim.kind, name, head)?;
@@ -104,9 +104,9 @@ impl Intake {
     async fn look_into(
         &self,
         (project, caller): (&ProjectName, Uuid),
-        claim: Claim,
+        claim: ClaimedFile,
         staged: Staged,
-        verdict: Verdict,
+        verdict: FileType,
     ) -> Result<Examined, Problem> {
         let path = staged.path().to_owned();
         let picture = match (claim.kind, verdict.image()) {

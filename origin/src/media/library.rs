@@ -13,7 +13,7 @@ use crate::crash_points::{self, Point};
 use crate::database::media::ObjectKey;
 use crate::database::media::{FileScope, MediaRow, MediaTable, ReadableFiles, TableError};
 use crate::project_quota::ProjectQuota;
-use publication::Parts;
+use publication::PublicationParts;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 use shared::media::FilePath;
@@ -85,7 +85,7 @@ impl Library {
             .await
     }
 
-    async fn publish_parts(self, parts: Parts) -> Result<Vec<MediaRow>, Problem> {
+    async fn publish_parts(self, parts: PublicationParts) -> Result<Vec<MediaRow>, Problem> {
         crash_points::reach(Point::Arrived);
         let keys = parts.keys();
         let rows = parts.store(&self.store, &self.table).await?;

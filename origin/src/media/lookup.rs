@@ -22,19 +22,19 @@ const PATHS_MAX_COUNT: usize = 10_000;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct Lookups {
-    entries: Cache<FilePath, Entry>,
+    entries: Cache<FilePath, CachedFile>,
     /// Counts `forget_project` calls. Entries that were read under an older number are invalid.
     generations: RwLock<HashMap<ProjectName, u64>>,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct CachedFile {
     file: Option<Arc<MediaRow>>,
     read_at: Instant,
     generation: u64,
 }
 
-impl Entry {
+impl CachedFile {
     fn is_fresh(&self, generation: u64) -> bool {
         let lifetime = match self.file {
             Some(_) => FOUND_FOR,
@@ -67,7 +67,7 @@ impl Lookups {
                         let read_at = Instant::now();
                         let file = look_up().await?.map(Arc::new);
                         // The guard inserts nothing if `forget` has removed the path meanwhile.
-                        let _ = guard.insert(Entry { file: file.clone(), read_at, generation });
+                        let _ = guard.insert(CachedFile { file: file.clone(), read_at, generation });
                         return Ok(file);
                     }
                 }
@@ -210,7 +210,7 @@ mod tests {
         let Some(read_at) = Instant::now().checked_sub(ABSENT_FOR) else {
             return;
         };
-        let entry = |file: Option<MediaRow>| Entry { file: file.map(Arc::new), read_at, generation: 0 };
+        let entry = |file: Option<MediaRow>| CachedFile { file: file.map(Arc::new), read_at, generation: 0 };
         assert!(!entry(None).is_fresh(0));
         assert!(entry(Some(file())).is_fresh(0));
     }

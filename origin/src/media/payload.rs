@@ -1,7 +1,7 @@
 //! JSON payloads of media operations, for the API and for commands.
 
 use super::sign::Signature;
-use super::url::{Links, Place, signed};
+use super::url::{FilePlace, Links, signed};
 use crate::clock::utc;
 use crate::database::media::MediaRow;
 use serde::Serialize;
@@ -118,8 +118,8 @@ fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
     (row.kind == MediaKind::Image).then(|| thumbnail_url(row, links))
 }
 
-fn place(row: &MediaRow) -> Place<'_> {
-    Place { project: row.project.as_str(), folder: row.folder.as_str(), name: row.name.as_str() }
+fn place(row: &MediaRow) -> FilePlace<'_> {
+    FilePlace { project: row.project.as_str(), folder: row.folder.as_str(), name: row.name.as_str() }
 }
 
 fn hex(bytes: &[u8]) -> String {

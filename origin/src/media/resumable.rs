@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 pub use self::locked_upload::LockedUpload;
-use self::locked_upload::Running;
+use self::locked_upload::RunningRequests;
 use super::image::ImageFault;
 use super::store::{Held, Store, StoreError};
 use crate::clock::now;
@@ -50,7 +50,7 @@ pub struct ResumableUploads {
     store: Store,
     table: MediaTable,
     terms: Arc<UploadTerms>,
-    running: Running,
+    running: RunningRequests,
 }
 
 /// What a request does if another request has locked the upload.
@@ -64,7 +64,7 @@ pub enum OnLocked {
 
 impl ResumableUploads {
     pub fn new(store: Store, table: MediaTable, terms: UploadTerms) -> Self {
-        Self { store, table, terms: Arc::new(terms), running: Running::default() }
+        Self { store, table, terms: Arc::new(terms), running: RunningRequests::default() }
     }
 
     pub fn running(&self) -> usize {

@@ -1,6 +1,6 @@
 //! The rights to read, upload and change files: everything for a full key, or what a role allows.
 
-use super::sniff::{self, UNKNOWN, Verdict};
+use super::sniff::{self, FileType, UNKNOWN};
 use crate::database::media::{FileScope, ReadableFiles, Uploader};
 use crate::query::role::{Claims, MediaDeletion, MediaReading, MediaRule, UploadRule};
 use shared::error::{ErrorCode, Problem};
@@ -84,7 +84,7 @@ impl UploadRights {
         }
     }
 
-    pub(super) fn check_type(&self, name: &MediaName, verdict: &Verdict) -> Result<(), Problem> {
+    pub(super) fn check_type(&self, name: &MediaName, verdict: &FileType) -> Result<(), Problem> {
         let Some(rule) = &self.rule else {
             return Ok(());
         };

@@ -13,11 +13,11 @@ use std::fmt;
 const LABEL: &str = "media:signatures";
 
 #[derive(Clone)]
-pub struct Signer {
+pub struct UrlSigner {
     key: [u8; 32],
 }
 
-impl fmt::Debug for Signer {
+impl fmt::Debug for UrlSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Signer(…)")
     }
@@ -36,7 +36,7 @@ impl Signature {
     }
 }
 
-impl Signer {
+impl UrlSigner {
     pub fn new(secret: &InstallationSecret) -> Self {
         Self { key: secret.derive(LABEL) }
     }
@@ -91,8 +91,8 @@ mod tests {
         }
     }
 
-    fn signer(key: u8) -> Signer {
-        Signer { key: [key; 32] }
+    fn signer(key: u8) -> UrlSigner {
+        UrlSigner { key: [key; 32] }
     }
 
     #[test]

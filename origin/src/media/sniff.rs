@@ -8,7 +8,7 @@ mod markup;
 #[cfg(test)]
 mod tests;
 
-pub use label::{Verdict, judge, may_be_shown, runs_in_browser};
+pub use label::{FileType, judge, may_be_shown, runs_in_browser};
 
 pub(super) use families::UNKNOWN;
 pub(super) use label::canonical;

@@ -38,7 +38,7 @@ pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// After an error, the rest of the bytes is missing.
 pub type ObjectBytes = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
-pub type Listing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> + Send>>;
+pub type ObjectListing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> + Send>>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
@@ -202,7 +202,7 @@ impl Store {
     }
 
     /// Includes files that are not named like an object.
-    pub fn list(&self) -> Listing {
+    pub fn list(&self) -> ObjectListing {
         match &self.inner.backend {
             Backend::Directory(directory) => directory.list(),
             Backend::Bucket(bucket) => bucket.list(),

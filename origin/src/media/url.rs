@@ -26,15 +26,15 @@ impl Links {
         Self { base }
     }
 
-    pub fn file(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
+    pub fn file(&self, place: FilePlace<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?v={}", self.bare(place), version(sha256))
     }
 
-    pub fn thumbnail(&self, place: Place<'_>, sha256: &[u8; 32]) -> String {
+    pub fn thumbnail(&self, place: FilePlace<'_>, sha256: &[u8; 32]) -> String {
         format!("{}?thumbnail=true&v={}", self.bare(place), version(sha256))
     }
 
-    fn bare(&self, place: Place<'_>) -> String {
+    fn bare(&self, place: FilePlace<'_>) -> String {
         let base = self.base.as_ref().map_or("", BaseUrl::as_str);
         let path = url_path(place.project, place.folder, place.name);
         format!("{base}{path}")
@@ -48,7 +48,7 @@ pub fn signed(url: &str, signature: &Signature) -> String {
 
 /// All three must be validated already.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct FilePlace<'a> {
     pub project: &'a str,
     pub folder: &'a str,
     pub name: &'a str,
@@ -58,7 +58,7 @@ pub struct Place<'a> {
 mod tests {
     use super::*;
 
-    const PLACE: Place<'_> = Place { project: "default", folder: "a b", name: "ü.png" };
+    const PLACE: FilePlace<'_> = FilePlace { project: "default", folder: "a b", name: "ü.png" };
 
     #[test]
     fn urls_name_the_version_of_the_bytes_behind_them() {

@@ -11,7 +11,7 @@ use crate::address::DatabaseAddress;
 use crate::config::Config;
 use crate::database::admin::{Admin, AdminError};
 use crate::database::hosts::{HostRole, Hosts};
-use crate::embedded::{Embedded, EmbeddedError, Health, Role};
+use crate::embedded::{Embedded, EmbeddedError, LockRole, MariadbHealth};
 use crate::secret::{InstallationSecret, SecretError};
 
 /// Call [`Installation::close`] in the end, so that a private MariaDB stops cleanly.
@@ -119,14 +119,14 @@ impl Installation {
             return Ok(Self { secret, database, embedded: None });
         }
         let role = match purpose {
-            Purpose::Serve => Role::Service,
-            Purpose::Init | Purpose::Command => Role::Command,
+            Purpose::Serve => LockRole::Service,
+            Purpose::Init | Purpose::Command => LockRole::Command,
         };
         let embedded = Embedded::attach_or_start(config, &secret, role).await?;
         Ok(Self { secret, database: embedded.address().clone(), embedded: Some(embedded) })
     }
 
-    pub fn database_health(&self) -> Option<watch::Receiver<Health>> {
+    pub fn database_health(&self) -> Option<watch::Receiver<MariadbHealth>> {
         self.embedded.as_ref().and_then(Embedded::health)
     }
 

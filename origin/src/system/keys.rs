@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use shared::ident::ProjectName;
-use shared::key::{Claims, Grant, KeySet, RoleGrant, SigningKey};
+use shared::key::{Grant, KeyClaims, KeySet, RoleGrant, SigningKey};
 use shared::limits::{KEY_CLAIMS_MAX_BYTES, KEYS_PER_PROJECT_MAX_COUNT};
 use uuid::Uuid;
 
@@ -129,7 +129,7 @@ impl Keys {
         let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;
         let issued_at = now();
         let ends = expiry(issued_at, LINK_LIFETIME)?;
-        let claims = Claims::new(Uuid::now_v7(), project, Grant::Full, issued_at, Some(ends)).of_link();
+        let claims = KeyClaims::new(Uuid::now_v7(), project, Grant::Full, issued_at, Some(ends)).of_link();
         Ok(self.signing_key(&newest.kid).sign(&claims)?)
     }
 
@@ -169,7 +169,7 @@ impl Keys {
         if self.admin.insert_key(&row).await? == Inserted::Existing {
             return Err(KeyError::RevokedCreator);
         }
-        let claims = Claims::new(id, project, grant, issued_at, expires_at);
+        let claims = KeyClaims::new(id, project, grant, issued_at, expires_at);
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at, missing_claims })
     }
 

@@ -36,7 +36,7 @@ pub const DEFAULT_PROJECT: &str = "default";
 const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selkie"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum NameClaim {
     /// Existing databases named `<project>_…` may belong to somebody else.
     Refuse,
     Take,
@@ -150,7 +150,7 @@ impl Projects {
         Ok(self.admin.projects().await?)
     }
 
-    pub async fn create(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
+    pub async fn create(&self, name: &ProjectName, claim: NameClaim) -> Result<Inserted, ProjectError> {
         if RESERVED.contains(&name.as_str()) {
             return Err(ProjectError::Reserved(name.clone()));
         }
@@ -160,7 +160,7 @@ impl Projects {
         outcome
     }
 
-    async fn create_locked(&self, name: &ProjectName, claim: Claim) -> Result<Inserted, ProjectError> {
+    async fn create_locked(&self, name: &ProjectName, claim: NameClaim) -> Result<Inserted, ProjectError> {
         let known = self.admin.projects().await?.iter().any(|row| row.name == *name);
         let owned = self.admin.owned_databases().await?;
         if !known {
@@ -175,7 +175,7 @@ impl Projects {
     async fn refuse_covered(
         &self,
         name: &ProjectName,
-        claim: Claim,
+        claim: NameClaim,
         owned: &[DatabaseRow],
     ) -> Result<(), ProjectError> {
         let is_covered = |database: &DatabaseName| prefix(database) == Some(name.as_str());
@@ -185,7 +185,7 @@ impl Projects {
         let covered: Vec<DatabaseName> =
             self.admin.databases().await?.into_iter().filter(|database| is_covered(database)).collect();
         match covered.first() {
-            Some(first) if claim == Claim::Refuse => {
+            Some(first) if claim == NameClaim::Refuse => {
                 Err(ProjectError::Covers { project: name.clone(), database: first.clone() })
             }
             _ => Ok(()),

@@ -48,7 +48,7 @@ impl std::fmt::Display for TableRef {
 
 /// For a server error without an envelope, `code` is the HTTP status.
 #[derive(Clone, Debug, Deserialize)]
-pub(super) struct Refusal {
+pub(super) struct ApiError {
     pub(super) code: String,
     pub(super) message: String,
     pub(super) hint: Option<String>,
@@ -57,7 +57,7 @@ pub(super) struct Refusal {
     #[serde(default)]
     retryable: bool,
     #[serde(skip)]
-    pub(super) others: Vec<Refusal>,
+    pub(super) others: Vec<ApiError>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -66,20 +66,20 @@ pub(super) struct Details {
     pub(super) field: Option<String>,
 }
 
-impl From<Refusal> for TransferError {
-    fn from(refusal: Refusal) -> Self {
+impl From<ApiError> for TransferError {
+    fn from(refusal: ApiError) -> Self {
         Self::Failed { message: format!("{} ({})", refusal.message, refusal.code), hint: refusal.hint }
     }
 }
 
 #[derive(Deserialize)]
-struct Envelope {
+struct ResponseEnvelope {
     success: bool,
     #[serde(default)]
     payload: Option<Box<RawValue>>,
-    error: Option<Refusal>,
+    error: Option<ApiError>,
     #[serde(default)]
-    errors: Vec<Refusal>,
+    errors: Vec<ApiError>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -108,7 +108,7 @@ pub(super) struct Schema {
     pub(super) fields: Vec<Field>,
 }
 
-pub(super) struct Insert<'a> {
+pub(super) struct InsertRequest<'a> {
     pub(super) content_type: &'static str,
     pub(super) on_conflict: Option<&'static str>,
     pub(super) idempotency_key: &'a str,
@@ -124,7 +124,7 @@ pub struct Api {
 }
 
 pub(super) enum NoAnswer {
-    Refused(Box<Refusal>),
+    Refused(Box<ApiError>),
     Failed(TransferError),
 }
 
@@ -197,7 +197,7 @@ impl Api {
 
     /// Inserts all rows or none, at most once for each idempotency key. Doesn't count rows that `onConflict` left
     /// unchanged.
-    pub(super) async fn insert(&self, table: &TableRef, insert: Insert<'_>) -> Result<u64, NoAnswer> {
+    pub(super) async fn insert(&self, table: &TableRef, insert: InsertRequest<'_>) -> Result<u64, NoAnswer> {
         let mut url = self.url(table, "");
         if let Some(choice) = insert.on_conflict {
             url.query_pairs_mut().append_pair("onConflict", choice);
@@ -259,7 +259,7 @@ impl Api {
     ) -> Result<Box<RawValue>, NoAnswer> {
         let broken = |error: &reqwest::Error| NoAnswer::Failed(failed("the answer ended early", error));
         let answer = self.send(method, url, headers, body).await?.bytes().await.map_err(|error| broken(&error))?;
-        let envelope: Envelope =
+        let envelope: ResponseEnvelope =
             serde_json::from_slice(&answer).map_err(|error| NoAnswer::Failed(self.strange(&error.to_string())))?;
         envelope.payload.ok_or_else(|| NoAnswer::Failed(self.strange("it has no payload")))
     }
@@ -310,12 +310,12 @@ impl Api {
             return NoAnswer::Failed(TransferError::failed(message, "name that address by --url"));
         }
         let body = response.bytes().await.unwrap_or_default();
-        match serde_json::from_slice::<Envelope>(&body) {
-            Ok(Envelope { success: false, error: Some(first), errors, .. }) => {
-                NoAnswer::Refused(Box::new(Refusal { others: errors.into_iter().skip(1).collect(), ..first }))
+        match serde_json::from_slice::<ResponseEnvelope>(&body) {
+            Ok(ResponseEnvelope { success: false, error: Some(first), errors, .. }) => {
+                NoAnswer::Refused(Box::new(ApiError { others: errors.into_iter().skip(1).collect(), ..first }))
             }
             // A proxy's own error page has no envelope.
-            _ if status.is_server_error() => NoAnswer::Refused(Box::new(Refusal {
+            _ if status.is_server_error() => NoAnswer::Refused(Box::new(ApiError {
                 code: status.as_u16().to_string(),
                 message: format!("{} answers with status {status}.", self.base),
                 hint: None,

@@ -40,7 +40,7 @@ const SPARE_DIGITS: usize = 20;
 const SPARE_SCALE: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Extent {
+pub(super) enum ValuesRead {
     Whole,
     Sample,
 }
@@ -200,8 +200,8 @@ impl Values {
     }
 
     /// A sample gets room for larger values. A column without values is a text column.
-    pub(super) fn column_type(&self, extent: Extent) -> ColumnType {
-        let is_whole = extent == Extent::Whole;
+    pub(super) fn column_type(&self, extent: ValuesRead) -> ColumnType {
+        let is_whole = extent == ValuesRead::Whole;
         let (least, most) = self.integers;
         let fraction = if is_whole { self.fraction } else { 6 };
         let (before, behind) = match is_whole {
@@ -237,9 +237,9 @@ impl Values {
         }
     }
 
-    fn text_type(&self, extent: Extent) -> ColumnType {
+    fn text_type(&self, extent: ValuesRead) -> ColumnType {
         match self.bytes {
-            _ if extent == Extent::Sample => ColumnType::LongText,
+            _ if extent == ValuesRead::Sample => ColumnType::LongText,
             _ if self.chars <= VARCHAR_CHARS => ColumnType::VarChar,
             0..=0xffff => ColumnType::Text,
             0x1_0000..=0xff_ffff => ColumnType::MediumText,
@@ -341,7 +341,7 @@ mod tests {
         ] {
             let mut values = Values::default();
             cells.iter().for_each(|cell| values.add_text(cell));
-            assert_eq!(values.column_type(Extent::Whole).to_string(), expected, "{:.60}", format!("{cells:?}"));
+            assert_eq!(values.column_type(ValuesRead::Whole).to_string(), expected, "{:.60}", format!("{cells:?}"));
         }
     }
 
@@ -352,7 +352,7 @@ mod tests {
         {
             let mut values = Values::default();
             values.add_text(cell);
-            assert_eq!(values.column_type(Extent::Sample).to_string(), expected);
+            assert_eq!(values.column_type(ValuesRead::Sample).to_string(), expected);
         }
     }
 
@@ -368,7 +368,7 @@ mod tests {
         ] {
             let mut values = Values::default();
             values.add_json(serde_json::from_str(json).unwrap());
-            assert_eq!(values.column_type(Extent::Whole).to_string(), expected, "{json}");
+            assert_eq!(values.column_type(ValuesRead::Whole).to_string(), expected, "{json}");
         }
     }
 }

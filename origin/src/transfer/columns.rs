@@ -4,12 +4,12 @@ use shared::ident::{FieldName, TableName, shown};
 
 use super::TransferError;
 use super::api::Field;
-use super::column_type::{Extent, Values};
+use super::column_type::{Values, ValuesRead};
 use crate::query::sql::create_table::{NewKey, create_table};
 
 /// A column of a CSV file, or a key of the objects in NDJSON.
 #[derive(Clone, Debug)]
-pub(super) struct Column {
+pub(super) struct FileColumn {
     pub(super) name: String,
     /// Covers the rows that were read before the import.
     pub(super) values: Values,
@@ -34,7 +34,7 @@ pub struct Doubt(pub String);
 /// If no name is equal, case, blanks, hyphens and underscores are ignored. An empty name in `map` leaves the column
 /// out.
 pub(super) fn map_columns(
-    columns: &[Column],
+    columns: &[FileColumn],
     fields: &[Field],
     map: &[(String, String)],
 ) -> Result<(Vec<MappedColumn>, Vec<Doubt>), TransferError> {
@@ -150,7 +150,7 @@ fn unknown(name: &str, fields: &[Field]) -> TransferError {
     TransferError::usage(format!("the table has no field {name}"), hint)
 }
 
-fn have(columns: &[Column]) -> String {
+fn have(columns: &[FileColumn]) -> String {
     let names: Vec<String> = columns.iter().map(|column| shown(&column.name)).collect();
     format!("the file has {}", names.join(", "))
 }
@@ -159,8 +159,8 @@ fn have(columns: &[Column]) -> String {
 /// `id`, the table gets such a key.
 pub(super) fn create_statement(
     table: &TableName,
-    columns: &[Column],
-    extent: Extent,
+    columns: &[FileColumn],
+    extent: ValuesRead,
 ) -> Result<(String, Vec<String>), TransferError> {
     let mut typed = Vec::new();
     for column in columns {

@@ -11,10 +11,10 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use self::batch::{Batch, Layout};
+use self::batch::{FileLayout, RowBatch};
 use self::survey::Survey;
-use super::api::{Insert, NoAnswer, Refusal};
-use super::column_type::Extent;
+use super::api::{ApiError, InsertRequest, NoAnswer};
+use super::column_type::ValuesRead;
 use super::columns::{create_statement, map_columns};
 use super::journal::{Done, Journal, Split, Terms};
 use super::refusals::{Reason, Reject, RejectsFile};
@@ -39,7 +39,7 @@ impl Conflict {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum ImportStart {
     New,
     Resume,
 }
@@ -56,7 +56,7 @@ enum WriteOrder {
     Any,
 }
 
-type Attempt = JoinHandle<Result<u64, NoAnswer>>;
+type InsertTask = JoinHandle<Result<u64, NoAnswer>>;
 
 #[derive(Clone, Debug)]
 pub struct ImportOptions {
@@ -70,7 +70,7 @@ pub struct ImportOptions {
     pub batch_rows: usize,
     pub rejects: PathBuf,
     pub journal: PathBuf,
-    pub start: Start,
+    pub start: ImportStart,
     pub creation: Creation,
     /// A continued import must have the same target, or the server would not know its idempotency keys.
     pub target: String,
@@ -97,13 +97,13 @@ pub struct Job {
 impl Job {
     /// Reads all rows if the table is to be created and the input is a regular file.
     pub async fn prepare(api: Api, options: ImportOptions) -> Result<Self, TransferError> {
-        if options.start == Start::New {
+        if options.start == ImportStart::New {
             RejectsFile::check_new(&options.rejects)?;
         }
         let (name, start, creation) = (&options.table, options.start, options.creation);
         let schema = api.schema(name).await?;
         let fields = match (schema, creation) {
-            (Some(_), Creation::Create) if start == Start::New => {
+            (Some(_), Creation::Create) if start == ImportStart::New => {
                 let message = format!("the table {name} exists");
                 return Err(TransferError::usage(message, "leave --create out to import into it"));
             }
@@ -122,8 +122,8 @@ impl Job {
             options.input.clone(),
             options.form,
             match fields {
-                None if options.input.size().is_some() => Extent::Whole,
-                _ => Extent::Sample,
+                None if options.input.size().is_some() => ValuesRead::Whole,
+                _ => ValuesRead::Sample,
             },
         );
         let survey = blocking(move || Survey::of(&input, form, extent)).await?;
@@ -190,8 +190,8 @@ impl Job {
             batch_rows: options.batch_rows,
         };
         let journal = match options.start {
-            Start::New => Journal::begin(&options.journal, terms)?,
-            Start::Resume => Journal::resume(&options.journal, &terms)?,
+            ImportStart::New => Journal::begin(&options.journal, terms)?,
+            ImportStart::Resume => Journal::resume(&options.journal, &terms)?,
         };
         if let Some(statement) = &create
             && let Err(error) = api.sql(&options.table.database, statement).await
@@ -201,7 +201,7 @@ impl Job {
             }
             return Err(error);
         }
-        let layout = Layout::new(survey.form, &columns);
+        let layout = FileLayout::new(survey.form, &columns);
         let rejects = RejectsFile::open(&options.rejects, journal.done.rejects_bytes)?;
         let (sender, mut batches) = mpsc::channel(BATCHES_AHEAD);
         let (reader, batch_rows) = (layout.clone(), options.batch_rows);
@@ -244,7 +244,7 @@ const RESUME: &str = "repeat the command with --resume: it goes on behind the la
 struct Sending {
     api: Api,
     options: ImportOptions,
-    layout: Layout,
+    layout: FileLayout,
     journal: Journal,
     rejects: RejectsFile,
     order: WriteOrder,
@@ -256,12 +256,12 @@ impl Sending {
         Imported { imported, unchanged, refused }
     }
 
-    fn is_new(&self, batch: &Batch) -> bool {
+    fn is_new(&self, batch: &RowBatch) -> bool {
         batch.number >= self.journal.done.batches
     }
 
     /// `None` if the batch can't be sent early.
-    fn attempt(&self, batch: &Batch) -> Option<Attempt> {
+    fn attempt(&self, batch: &RowBatch) -> Option<InsertTask> {
         let is_divided = batch.number == self.journal.done.batches && !self.journal.splits.is_empty();
         if self.order == WriteOrder::OfTheFile || !self.is_new(batch) || is_divided || batch.len() == 0 {
             return None;
@@ -270,20 +270,20 @@ impl Sending {
         let (key, body) = (self.key(batch, ""), layout.body(batch, &batch.all()));
         Some(tokio::spawn(async move {
             let content_type = layout.content_type();
-            let insert = Insert { content_type, on_conflict: None, idempotency_key: &key, body: body.into() };
+            let insert = InsertRequest { content_type, on_conflict: None, idempotency_key: &key, body: body.into() };
             api.insert(&table, insert).await
         }))
     }
 
-    fn key(&self, batch: &Batch, part: &str) -> String {
+    fn key(&self, batch: &RowBatch, part: &str) -> String {
         format!("{}-{}-{part}", self.journal.run, batch.number)
     }
 
     /// `begun` is the insert that [`Self::attempt`] started.
     async fn batch(
         &mut self,
-        batch: &Batch,
-        begun: Option<Attempt>,
+        batch: &RowBatch,
+        begun: Option<InsertTask>,
         stop: &CancellationToken,
     ) -> Result<(), TransferError> {
         let mut done = self.journal.done.clone();
@@ -314,8 +314,8 @@ impl Sending {
     /// Returns the number of rows written, and the batch indexes of the refused rows with the reasons.
     async fn rows(
         &mut self,
-        batch: &Batch,
-        begun: Option<Attempt>,
+        batch: &RowBatch,
+        begun: Option<InsertTask>,
         stop: &CancellationToken,
     ) -> Result<(u64, Vec<(usize, Reason)>), TransferError> {
         // A failed attempt wrote nothing, or the server repeats its answer when the same key is sent again below.
@@ -364,12 +364,12 @@ impl Sending {
     /// The inner error is the API's refusal if single rows may be at fault.
     async fn part(
         &self,
-        batch: &Batch,
+        batch: &RowBatch,
         part: &str,
         rows: &[usize],
-    ) -> Result<Result<u64, Box<Refusal>>, TransferError> {
+    ) -> Result<Result<u64, Box<ApiError>>, TransferError> {
         let key = self.key(batch, part);
-        let insert = Insert {
+        let insert = InsertRequest {
             content_type: self.layout.content_type(),
             on_conflict: self.options.on_conflict.map(Conflict::as_str),
             idempotency_key: &key,
@@ -407,7 +407,7 @@ impl Sending {
 }
 
 /// If single rows may be at fault, the other rows can be written alone.
-fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
+fn is_of_rows(refusal: &ApiError, rows: usize, form: Form) -> bool {
     match refusal.code.as_str() {
         "invalid_body"
         | "invalid_json"
@@ -426,7 +426,7 @@ fn is_of_rows(refusal: &Refusal, rows: usize, form: Form) -> bool {
     }
 }
 
-fn named(refusal: &Refusal, rows: &[usize]) -> Vec<(usize, Reason)> {
+fn named(refusal: &ApiError, rows: &[usize]) -> Vec<(usize, Reason)> {
     if let [only] = rows {
         return vec![(*only, refusal.into())];
     }

@@ -51,7 +51,7 @@ pub(super) struct Split {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Line {
+enum JournalLine {
     Begun { run: Uuid, terms: Terms, at: u64 },
     Split { split: Split, at: u64 },
     Done { done: Done, at: u64 },
@@ -81,7 +81,7 @@ impl Journal {
         let mut journal =
             Self { path: path.to_owned(), file, run: Uuid::now_v7(), done: Done::default(), splits: HashMap::new() };
         journal.lock()?;
-        let line = Line::Begun { run: journal.run, terms, at: now() };
+        let line = JournalLine::Begun { run: journal.run, terms, at: now() };
         journal.append(&line)?;
         Ok(journal)
     }
@@ -136,16 +136,16 @@ impl Journal {
             whole += length as u64;
             let line = serde_json::from_str(&text).map_err(|error| failed(error.into()))?;
             last = Some(match line {
-                Line::Begun { run, terms, at } => {
+                JournalLine::Begun { run, terms, at } => {
                     self.run = run;
                     terms.check(wanted)?;
                     at
                 }
-                Line::Split { split, at } => {
+                JournalLine::Split { split, at } => {
                     self.splits.insert(split.part.clone(), split);
                     at
                 }
-                Line::Done { done, at } => {
+                JournalLine::Done { done, at } => {
                     self.done = done;
                     self.splits.clear();
                     at
@@ -160,7 +160,7 @@ impl Journal {
         })
     }
 
-    fn append(&mut self, line: &Line) -> Result<(), TransferError> {
+    fn append(&mut self, line: &JournalLine) -> Result<(), TransferError> {
         let failed = |error: std::io::Error| TransferError::file(&self.path, "written", &error);
         let mut text = serde_json::to_vec(line).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
@@ -169,11 +169,11 @@ impl Journal {
 
     /// Must be called before the halves are sent.
     pub(super) fn split(&mut self, split: &Split) -> Result<(), TransferError> {
-        self.append(&Line::Split { split: split.clone(), at: now() })
+        self.append(&JournalLine::Split { split: split.clone(), at: now() })
     }
 
     pub(super) fn finish_batch(&mut self, done: Done) -> Result<(), TransferError> {
-        self.append(&Line::Done { done: done.clone(), at: now() })?;
+        self.append(&JournalLine::Done { done: done.clone(), at: now() })?;
         self.done = done;
         self.splits.clear();
         Ok(())

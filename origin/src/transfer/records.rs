@@ -22,12 +22,12 @@ const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// The range of the cell includes the quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cell {
+pub(super) struct CellRange {
     range: Range<usize>,
     is_quoted: bool,
 }
 
-impl Cell {
+impl CellRange {
     pub(super) fn raw<'a>(&self, text: &'a str) -> &'a str {
         &text[self.range.clone()]
     }
@@ -47,34 +47,34 @@ impl Cell {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct RecordFault {
     pub(super) code: &'static str,
     pub(super) message: String,
 }
 
-impl Fault {
+impl RecordFault {
     fn body(message: impl Into<String>) -> Self {
         Self { code: "invalid_body", message: message.into() }
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Record<'a> {
+pub(super) struct FileRecord<'a> {
     /// The line at which the record begins, from 1.
     pub(super) line: u64,
     /// The text and, for CSV, the cells. If the record can't be read, the reason and the beginning of the text.
-    pub(super) content: Result<(&'a str, &'a [Cell]), (Fault, String)>,
+    pub(super) content: Result<(&'a str, &'a [CellRange]), (RecordFault, String)>,
 }
 
 #[derive(Debug)]
-pub(super) struct Records<R> {
+pub(super) struct FileRecords<R> {
     source: R,
     form: Form,
     buffer: Vec<u8>,
     begin: usize,
     is_ended: bool,
     line: u64,
-    cells: Vec<Cell>,
+    cells: Vec<CellRange>,
     /// `None` for JSON, and before the header row was read.
     width: Option<usize>,
 }
@@ -86,17 +86,17 @@ enum Scan {
         next: usize,
     },
     Incomplete,
-    Broken(Fault),
+    Broken(RecordFault),
 }
 
-impl<R: Read> Records<R> {
+impl<R: Read> FileRecords<R> {
     pub(super) fn new(source: R, form: Form) -> Self {
         let buffer = Vec::new();
         Self { source, form, buffer, begin: 0, is_ended: false, line: 1, cells: Vec::new(), width: None }
     }
 
     /// Skips empty lines, except in CSV with a single column, where an empty line is a NULL.
-    pub(super) fn next(&mut self) -> io::Result<Option<Record<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<FileRecord<'_>>> {
         loop {
             if self.begin == self.buffer.len() && !self.fill()? {
                 return Ok(None);
@@ -123,7 +123,7 @@ impl<R: Read> Records<R> {
             self.begin += next;
             let bytes = &self.buffer[start..start + length];
             self.line += 1;
-            if self.cells.iter().any(Cell::is_quoted) {
+            if self.cells.iter().any(CellRange::is_quoted) {
                 self.line += line_breaks(bytes) as u64;
             }
             let is_blank = match self.form {
@@ -134,18 +134,18 @@ impl<R: Read> Records<R> {
                 continue;
             }
             let content = self.check(start..start + length);
-            return Ok(Some(Record { line, content }));
+            return Ok(Some(FileRecord { line, content }));
         }
     }
 
-    fn check(&mut self, range: Range<usize>) -> Result<(&str, &[Cell]), (Fault, String)> {
+    fn check(&mut self, range: Range<usize>) -> Result<(&str, &[CellRange]), (RecordFault, String)> {
         let bytes = &self.buffer[range];
         let lossy = || String::from_utf8_lossy(bytes).into_owned();
         if bytes.len() > RECORD_MAX_BYTES {
             return Err((too_long(), excerpt(bytes)));
         }
         let Ok(text) = simdutf8::basic::from_utf8(bytes) else {
-            return Err((Fault::body("The line is not UTF-8."), lossy()));
+            return Err((RecordFault::body("The line is not UTF-8."), lossy()));
         };
         match self.form {
             Form::Csv { .. } => {
@@ -153,7 +153,7 @@ impl<R: Read> Records<R> {
                 let found = self.cells.len();
                 if found != width {
                     let message = format!("The line has {found} cells, but the header row has {width}.");
-                    return Err((Fault::body(message), lossy()));
+                    return Err((RecordFault::body(message), lossy()));
                 }
                 Ok((text, &self.cells))
             }
@@ -161,11 +161,11 @@ impl<R: Read> Records<R> {
                 let text = text.trim_ascii();
                 if let Err(error) = serde_json::from_str::<&RawValue>(text) {
                     let message = format!("The line is no JSON: {error}.");
-                    return Err((Fault { code: "invalid_json", message }, lossy()));
+                    return Err((RecordFault { code: "invalid_json", message }, lossy()));
                 }
                 match text.starts_with('{') {
                     true => Ok((text, &[])),
-                    false => Err((Fault::body("The line must be a JSON object."), lossy())),
+                    false => Err((RecordFault::body("The line must be a JSON object."), lossy())),
                 }
             }
         }
@@ -231,7 +231,7 @@ impl<R: Read> Records<R> {
                     match memchr::memchr(b'"', &bytes[at..]) {
                         Some(quote) => at += quote + 1,
                         None if self.is_ended => {
-                            return Scan::Broken(Fault::body("The quotes of a cell are not closed."));
+                            return Scan::Broken(RecordFault::body("The quotes of a cell are not closed."));
                         }
                         None => return Scan::Incomplete,
                     }
@@ -243,7 +243,7 @@ impl<R: Read> Records<R> {
                 }
                 if bytes.get(at).is_some_and(|&next| next != delimiter && !matches!(next, b'\r' | b'\n')) {
                     let message = "Text follows the closing quote of a cell; a quote inside must be doubled.";
-                    return Scan::Broken(Fault::body(message));
+                    return Scan::Broken(RecordFault::body(message));
                 }
             } else {
                 match memchr::memchr3(delimiter, b'\r', b'\n', &bytes[at..]) {
@@ -252,7 +252,7 @@ impl<R: Read> Records<R> {
                     None => return Scan::Incomplete,
                 }
             }
-            self.cells.push(Cell { range: start..at, is_quoted });
+            self.cells.push(CellRange { range: start..at, is_quoted });
             match bytes.get(at) {
                 Some(&next) if next == delimiter => at += 1,
                 Some(b'\r') => match bytes.get(at + 1) {
@@ -266,17 +266,17 @@ impl<R: Read> Records<R> {
         }
     }
 
-    fn broken(&mut self, fault: Fault) -> Record<'_> {
+    fn broken(&mut self, fault: RecordFault) -> FileRecord<'_> {
         let (length, next) = self.first_line().unwrap_or_default();
         let text = excerpt(self.buffer[self.begin..self.begin + length].trim_ascii_end());
         let line = self.line;
         self.begin += next;
         self.line += 1;
-        Record { line, content: Err((fault, text)) }
+        FileRecord { line, content: Err((fault, text)) }
     }
 
     /// The quotes may not be closed, so only the rest of the first line is skipped.
-    fn too_long(&mut self) -> io::Result<Record<'_>> {
+    fn too_long(&mut self) -> io::Result<FileRecord<'_>> {
         let text = excerpt(&self.buffer[self.begin..]);
         let next = loop {
             if let Some((_, next)) = self.first_line() {
@@ -289,13 +289,13 @@ impl<R: Read> Records<R> {
         self.begin += next;
         let line = self.line;
         self.line += 1;
-        Ok(Record { line, content: Err((too_long(), text)) })
+        Ok(FileRecord { line, content: Err((too_long(), text)) })
     }
 }
 
-fn too_long() -> Fault {
+fn too_long() -> RecordFault {
     let message = format!("The line has more than {RECORD_MAX_BYTES} bytes, or its quotes are not closed.");
-    Fault { code: "body_too_large", message }
+    RecordFault { code: "body_too_large", message }
 }
 
 fn excerpt(bytes: &[u8]) -> String {
@@ -322,9 +322,9 @@ mod tests {
 
     /// Returns each record as `line:value|value`, with `~` for NULL and `!` before the code of a fault.
     fn read(text: &[u8], form: Form) -> Vec<String> {
-        let mut records = Records::new(Bytewise(text), form);
+        let mut records = FileRecords::new(Bytewise(text), form);
         let mut all = Vec::new();
-        while let Some(Record { line, content }) = records.next().unwrap() {
+        while let Some(FileRecord { line, content }) = records.next().unwrap() {
             all.push(match content {
                 Ok((text, [])) => format!("{line}:{text}"),
                 Ok((text, cells)) => {
@@ -371,7 +371,7 @@ mod tests {
         for line_break in ["\n", "\r", "\r\n"] {
             let long = "x".repeat(2 * RECORD_MAX_BYTES + READ_BYTES);
             let text = ["a,b", &long, "1,2", ""].join(line_break);
-            let mut records = Records::new(text.as_bytes(), COMMA);
+            let mut records = FileRecords::new(text.as_bytes(), COMMA);
             assert!(records.next().unwrap().unwrap().content.is_ok());
             let (fault, _) = records.next().unwrap().unwrap().content.unwrap_err();
             assert_eq!(fault.code, "body_too_large");

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::TransferError;
-use super::api::Refusal;
-use super::records::Fault;
+use super::api::ApiError;
+use super::records::RecordFault;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Reason {
@@ -19,8 +19,8 @@ pub(super) struct Reason {
     field: Option<String>,
 }
 
-impl From<&Refusal> for Reason {
-    fn from(refusal: &Refusal) -> Self {
+impl From<&ApiError> for Reason {
+    fn from(refusal: &ApiError) -> Self {
         // The line number in the API's message is that of the request's body, not of the file.
         let message = match refusal.message.strip_prefix("Line ").and_then(|rest| rest.split_once(": ")) {
             Some((line, rest)) if line.bytes().all(|byte| byte.is_ascii_digit()) => rest,
@@ -30,8 +30,8 @@ impl From<&Refusal> for Reason {
     }
 }
 
-impl From<Fault> for Reason {
-    fn from(fault: Fault) -> Self {
+impl From<RecordFault> for Reason {
+    fn from(fault: RecordFault) -> Self {
         Self { code: fault.code.to_owned(), message: fault.message, field: None }
     }
 }

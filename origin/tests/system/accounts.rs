@@ -3,7 +3,7 @@
 use mysql_async::prelude::Queryable;
 use origin::database::admin::Drops;
 use origin::system::SystemSchemaError;
-use origin::system::projects::{Claim, ProjectError};
+use origin::system::projects::{NameClaim, ProjectError};
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 
@@ -22,7 +22,7 @@ async fn a_project_sees_its_own_databases_and_nothing_else() {
     let (server, _, system) = shared().await;
     let (mine, other) = (project("mine"), project("other"));
     for (project, name) in [(&mine, "mine-data"), (&other, "other-data")] {
-        system.projects.create(project, Claim::Refuse).await.unwrap();
+        system.projects.create(project, NameClaim::Refuse).await.unwrap();
         system.projects.create_database(project, &database(name)).await.unwrap();
     }
     server.sql(&["CREATE TABLE `mine-data`.t (id INT PRIMARY KEY)", "CREATE TABLE `other-data`.t (id INT)"]).await;
@@ -66,7 +66,7 @@ async fn a_project_sees_its_own_databases_and_nothing_else() {
 async fn the_read_account_reads_and_changes_nothing() {
     let (server, _, system) = shared().await;
     let reader = project("reader");
-    system.projects.create(&reader, Claim::Refuse).await.unwrap();
+    system.projects.create(&reader, NameClaim::Refuse).await.unwrap();
     system.projects.create_database(&reader, &database("read-data")).await.unwrap();
     server
         .sql(&[
@@ -108,7 +108,7 @@ async fn the_read_account_reads_and_changes_nothing() {
 async fn a_full_account_makes_databases_of_its_prefix_only() {
     let (server, _, system) = shared().await;
     let maker = project("maker");
-    system.projects.create(&maker, Claim::Refuse).await.unwrap();
+    system.projects.create(&maker, NameClaim::Refuse).await.unwrap();
     let mut conn = server.login(&system.projects.account(&maker, Access::Full)).await.unwrap();
     for statement in [
         "CREATE DATABASE maker_x",
@@ -145,7 +145,7 @@ async fn a_full_account_makes_databases_of_its_prefix_only() {
 async fn wildcards_in_a_name_grant_nothing_beside_it() {
     let (server, _, system) = shared().await;
     let wild = project("wild");
-    system.projects.create(&wild, Claim::Refuse).await.unwrap();
+    system.projects.create(&wild, NameClaim::Refuse).await.unwrap();
     let names = ["a_b", "c%d", "e\\f", "g`h", "i'j", "k\"l", "m.n", "größe", "日本_語", "o\\_p"];
     for name in names {
         system.projects.create_database(&wild, &database(name)).await.unwrap();
@@ -173,7 +173,7 @@ async fn wildcards_in_a_name_grant_nothing_beside_it() {
 async fn a_start_mends_passwords_and_takes_back_what_others_granted() {
     let (server, _, system) = shared().await;
     let bent = project("bent");
-    system.projects.create(&bent, Claim::Refuse).await.unwrap();
+    system.projects.create(&bent, NameClaim::Refuse).await.unwrap();
     system.projects.create_database(&bent, &database("bent-data")).await.unwrap();
     let full = system.projects.account(&bent, Access::Full);
     let read = system.projects.account(&bent, Access::Read);

@@ -2,7 +2,7 @@
 
 use mysql_async::prelude::Queryable;
 use origin::database::admin::{Drops, Inserted};
-use origin::system::projects::{Claim, Presence, ProjectError, Removal};
+use origin::system::projects::{NameClaim, Presence, ProjectError, Removal};
 use shared::ident::{DatabaseName, ProjectName, folded};
 use shared::key::Access;
 
@@ -22,8 +22,8 @@ async fn the_default_project_is_always_there_and_making_one_twice_is_no_fault() 
     let list = system.projects.list().await.unwrap();
     assert!(list.iter().any(|row| row.name.as_str() == "default"));
     let twice = project("twice");
-    assert_eq!(system.projects.create(&twice, Claim::Refuse).await.unwrap(), Inserted::New);
-    assert_eq!(system.projects.create(&twice, Claim::Refuse).await.unwrap(), Inserted::Existing);
+    assert_eq!(system.projects.create(&twice, NameClaim::Refuse).await.unwrap(), Inserted::New);
+    assert_eq!(system.projects.create(&twice, NameClaim::Refuse).await.unwrap(), Inserted::Existing);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,18 +31,18 @@ async fn a_project_never_comes_into_databases_that_are_there_by_its_name() {
     let (server, _, system) = shared().await;
     server.sql(&["CREATE DATABASE squat_prod"]).await;
     let squat = project("squat");
-    let refused = system.projects.create(&squat, Claim::Refuse).await.unwrap_err();
+    let refused = system.projects.create(&squat, NameClaim::Refuse).await.unwrap_err();
     assert!(matches!(refused, ProjectError::Covers { .. }), "{refused}");
-    assert_eq!(system.projects.create(&squat, Claim::Take).await.unwrap(), Inserted::New);
+    assert_eq!(system.projects.create(&squat, NameClaim::Take).await.unwrap(), Inserted::New);
     for name in ["information", "performance", "mysql", "sys", "selkie"] {
-        let refused = system.projects.create(&project(name), Claim::Take).await.unwrap_err();
+        let refused = system.projects.create(&project(name), NameClaim::Take).await.unwrap_err();
         assert!(matches!(refused, ProjectError::Reserved(_)), "{refused}");
     }
     // Another project's recorded database can't be claimed.
     let holder = project("holder");
-    system.projects.create(&holder, Claim::Refuse).await.unwrap();
+    system.projects.create(&holder, NameClaim::Refuse).await.unwrap();
     system.projects.create_database(&holder, &database("late_data")).await.unwrap();
-    let refused = system.projects.create(&project("late"), Claim::Take).await.unwrap_err();
+    let refused = system.projects.create(&project("late"), NameClaim::Take).await.unwrap_err();
     assert!(matches!(refused, ProjectError::Owned { .. }), "{refused}");
 }
 
@@ -51,7 +51,7 @@ async fn adopting_refuses_what_is_not_to_be_had() {
     let (server, _, system) = shared().await;
     let (one, two) = (project("one"), project("two"));
     for name in [&one, &two] {
-        system.projects.create(name, Claim::Refuse).await.unwrap();
+        system.projects.create(name, NameClaim::Refuse).await.unwrap();
     }
     server.sql(&["CREATE DATABASE stray", "CREATE DATABASE two_own"]).await;
     for name in ["mysql", "MySQL", "selkie", "information_schema", "performance_schema", "sys"] {
@@ -78,7 +78,7 @@ async fn adopting_refuses_what_is_not_to_be_had() {
 async fn a_dropped_database_is_gone_with_its_rights() {
     let (server, _, system) = shared().await;
     let gone = project("gone");
-    system.projects.create(&gone, Claim::Refuse).await.unwrap();
+    system.projects.create(&gone, NameClaim::Refuse).await.unwrap();
     let name = database("gone-data");
     system.projects.create_database(&gone, &name).await.unwrap();
     let refused = system.projects.drop_database(&project("default"), &name).await.unwrap_err();
@@ -101,7 +101,7 @@ async fn a_dropped_database_is_gone_with_its_rights() {
 
 async fn adopted(project: &ProjectName, name: &DatabaseName, drops: Drops) {
     let (server, _, system) = shared().await;
-    system.projects.create(project, Claim::Refuse).await.unwrap();
+    system.projects.create(project, NameClaim::Refuse).await.unwrap();
     server.sql(&[&format!("CREATE DATABASE `{name}`"), &format!("CREATE TABLE `{name}`.t (id INT)")]).await;
     system.projects.adopt_database(project, name, drops).await.unwrap();
 }
@@ -170,7 +170,7 @@ async fn a_removed_project_leaves_nothing_and_adopted_data_stays() {
     assert!(matches!(refused, Err(ProjectError::Default(_))), "{refused:?}");
     let refused = system.projects.check_removal(&leaver, Removal::Drop).await;
     assert!(matches!(refused, Err(ProjectError::UnknownProject { .. })), "{refused:?}");
-    system.projects.create(&leaver, Claim::Refuse).await.unwrap();
+    system.projects.create(&leaver, NameClaim::Refuse).await.unwrap();
     server.sql(&["CREATE DATABASE left_over"]).await;
     let (made, adopted) = (database("leaver_made"), database("left_over"));
     system.projects.create_database(&leaver, &made).await.unwrap();

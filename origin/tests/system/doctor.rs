@@ -1,6 +1,6 @@
 //! `doctor` finds nothing to fix in a fresh installation, and finds each fault that a test makes.
 
-use origin::doctor::{Finding, Verdict, examine};
+use origin::doctor::{Finding, Severity, examine};
 use origin::system::roles::{Roles, schema};
 use shared::ident::{DatabaseName, ProjectName, RoleName};
 use shared::key::{Access, Grant, RoleClaims, RoleGrant};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::server::{Installation, Server};
 
 fn wrong(findings: &[Finding]) -> Vec<&Finding> {
-    findings.iter().filter(|finding| finding.verdict != Verdict::Ok).collect()
+    findings.iter().filter(|finding| finding.verdict != Severity::Ok).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,7 +81,7 @@ async fn an_account_without_a_name_that_shadows_others_is_told_first() {
     let findings = examine(&system, &installation.config).await;
     let grants: Vec<&Finding> = findings.iter().filter(|finding| finding.check == "grants").collect();
     let first = grants.first().unwrap();
-    assert_eq!(first.verdict, Verdict::Wrong);
+    assert_eq!(first.verdict, Severity::Wrong);
     for part in ["shadows", "selkie-default-rw", "selkie-default-ro", "''@'"] {
         assert!(first.message.contains(part), "{first:?}");
     }
@@ -136,5 +136,5 @@ async fn what_roles_and_read_keys_show_too_much_of_is_told() {
         "the role clerk of project default has row rules, but reaches all records of shop.news through a pattern"
             .to_owned(),
     ];
-    assert_eq!(found, expected.map(|message| (Verdict::Warning, message)));
+    assert_eq!(found, expected.map(|message| (Severity::Warning, message)));
 }

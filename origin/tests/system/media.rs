@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
 use origin::database::media::{FileScope, MediaTable, NewRow, NewRows, ObjectKey, StoredObject};
-use origin::system::projects::Claim;
+use origin::system::projects::NameClaim;
 use shared::ident::ProjectName;
 use shared::media::{FilePath, FolderPath, MediaKind, MediaName};
 use shared::upload::{Existing, Visibility};
@@ -19,7 +19,7 @@ use crate::server::shared;
 async fn library(project: &str) -> (MediaTable, ProjectName) {
     let (_, installation, system) = shared().await;
     let project = ProjectName::parse(project).unwrap();
-    let made = system.projects.create(&project, Claim::Refuse).await;
+    let made = system.projects.create(&project, NameClaim::Refuse).await;
     made.unwrap();
     let table = MediaTable::new(&system.hosts, installation.config.connect_timeout);
     (table, project)

@@ -3,7 +3,7 @@
 use mysql_async::prelude::Queryable;
 use origin::database::{PoolSettings, Pools, idempotency};
 use origin::system::System;
-use origin::system::projects::Claim;
+use origin::system::projects::NameClaim;
 use shared::ident::{DatabaseName, ProjectName};
 
 use crate::server::{Installation, Server};
@@ -32,7 +32,7 @@ async fn receipts_older_than_a_day_are_swept_and_others_stay() {
     let project = ProjectName::parse("swept-1").unwrap();
     let other = ProjectName::parse("other").unwrap();
     for name in [&project, &other] {
-        let made = system.projects.create(name, Claim::Refuse).await;
+        let made = system.projects.create(name, NameClaim::Refuse).await;
         made.unwrap();
     }
     let mut root = server.root().await;
@@ -91,7 +91,7 @@ async fn what_a_project_put_behind_the_name_runs_with_its_own_rights() {
     let system = installation.system(&server.address());
     system.prepare().await.unwrap();
     let project = ProjectName::parse("sly").unwrap();
-    system.projects.create(&project, Claim::Refuse).await.unwrap();
+    system.projects.create(&project, NameClaim::Refuse).await.unwrap();
     let account = system.projects.account(&project, shared::key::Access::Full);
     let mut conn = server.login(&account).await.unwrap();
     for statement in [

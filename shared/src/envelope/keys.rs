@@ -4,7 +4,7 @@ use super::text::{write_csv, write_string};
 use std::ops::Range;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum Label<'a> {
     Field(&'a str),
     /// `"author":{"id":1,"name":"x"}`, or `"author":null`.
     Object {
@@ -39,13 +39,13 @@ impl ColumnLabels {
         keys
     }
 
-    pub fn nested<'a>(parts: impl IntoIterator<Item = Part<'a>>) -> Self {
+    pub fn nested<'a>(parts: impl IntoIterator<Item = Label<'a>>) -> Self {
         let mut keys = Self::default();
         let mut lead = b'{';
         for part in parts {
             match part {
-                Part::Field(name) => keys.cell(lead, name),
-                Part::Object { name, fields, presence } => {
+                Label::Field(name) => keys.cell(lead, name),
+                Label::Object { name, fields, presence } => {
                     let first = keys.len();
                     for (at, field) in fields.into_iter().enumerate() {
                         keys.cell(if at == 0 { b'{' } else { b',' }, field);

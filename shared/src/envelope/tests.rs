@@ -58,9 +58,9 @@ fn result_sets_are_lists_in_a_list() {
 /// Returns the labels of a post with its author. Cell 4, which is not written, decides whether the author is null.
 fn nested() -> ColumnLabels {
     ColumnLabels::nested([
-        Part::Field("id"),
-        Part::Object { name: "aut\"hor", fields: vec!["id", "name"], presence: 4 },
-        Part::Field("title"),
+        Label::Field("id"),
+        Label::Object { name: "aut\"hor", fields: vec!["id", "name"], presence: 4 },
+        Label::Field("title"),
     ])
 }
 
@@ -77,7 +77,7 @@ fn an_object_is_written_where_it_stands_and_null_where_it_is_not_there() {
 
 #[test]
 fn objects_may_come_first_last_alone_side_by_side_and_empty() {
-    let object = |name, fields: &[&'static str], presence| Part::Object { name, fields: fields.to_vec(), presence };
+    let object = |name, fields: &[&'static str], presence| Label::Object { name, fields: fields.to_vec(), presence };
     for (parts, cells, expected) in [
         (vec![object("u", &["a"], 0)], vec!["1"], r#"{"u":{"a":1}}"#),
         (vec![object("u", &["a"], 0)], vec![""], r#"{"u":null}"#),
@@ -87,7 +87,7 @@ fn objects_may_come_first_last_alone_side_by_side_and_empty() {
             vec!["1", "2", ""],
             r#"{"u":{"a":1,"b":2},"v":null}"#,
         ),
-        (vec![object("u", &["a"], 0), Part::Field("x")], vec!["", "5"], r#"{"u":null,"x":5}"#),
+        (vec![object("u", &["a"], 0), Label::Field("x")], vec!["", "5"], r#"{"u":null,"x":5}"#),
         (vec![], vec![], "{}"),
     ] {
         let keys = ColumnLabels::nested(parts);
@@ -100,7 +100,7 @@ fn objects_may_come_first_last_alone_side_by_side_and_empty() {
 #[test]
 fn a_flat_row_is_the_same_by_either_way() {
     let names = ["id", "title"];
-    let parts = names.map(Part::Field);
+    let parts = names.map(Label::Field);
     for keys in [ColumnLabels::new(names), ColumnLabels::nested(parts)] {
         let mut encoder = Encoder::begin(Shape::Row, 0);
         row(&mut encoder, &keys, &["1", "2"]);

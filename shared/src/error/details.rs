@@ -41,14 +41,14 @@ pub struct Refusal {
 }
 
 #[derive(Serialize)]
-pub(super) struct Fault<'a> {
+pub(super) struct ErrorItem<'a> {
     code: ErrorCode,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<&'a Details>,
 }
 
-impl<'a> From<&'a Problem> for Fault<'a> {
+impl<'a> From<&'a Problem> for ErrorItem<'a> {
     fn from(problem: &'a Problem) -> Self {
         Self { code: problem.code(), message: problem.message(), details: problem.details() }
     }

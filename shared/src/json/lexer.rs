@@ -7,7 +7,7 @@ use crate::limits::UPLOAD_TEXT_MAX_BYTES;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Token {
+pub(crate) enum JsonToken {
     OpenObject,
     CloseObject,
     OpenList,
@@ -21,7 +21,7 @@ pub(crate) enum Token {
     Number(u8),
 }
 
-impl Token {
+impl JsonToken {
     pub(crate) fn begins_value(self) -> bool {
         !matches!(self, Self::CloseObject | Self::CloseList | Self::Colon | Self::Comma)
     }
@@ -56,7 +56,7 @@ impl Token {
     }
 }
 
-pub(crate) enum Text {
+pub(crate) enum LexedText {
     Partial,
     Whole(String),
     TooLong,
@@ -71,7 +71,7 @@ pub(crate) struct Lexer {
     line_from: u64,
     has_begun: bool,
     /// The incomplete token, and the number of its bytes read so far.
-    word: Option<(Token, usize)>,
+    word: Option<(JsonToken, usize)>,
     /// The string from its opening quote on, with escapes as written.
     text: Vec<u8>,
     is_escaped: bool,
@@ -113,7 +113,7 @@ impl Lexer {
 
     /// `None` if `input` ends first. Of a string or number, only the first byte is read. `invalid_json` for other
     /// bytes.
-    pub(crate) fn token(&mut self, input: &mut &[u8]) -> Result<Option<Token>, Problem> {
+    pub(crate) fn token(&mut self, input: &mut &[u8]) -> Result<Option<JsonToken>, Problem> {
         if self.word.is_some() {
             return self.word(input);
         }
@@ -131,23 +131,23 @@ impl Lexer {
         self.has_begun = true;
         self.from = self.offset;
         let token = match first {
-            b'{' => Token::OpenObject,
-            b'}' => Token::CloseObject,
-            b'[' => Token::OpenList,
-            b']' => Token::CloseList,
-            b':' => Token::Colon,
-            b',' => Token::Comma,
-            b'-' | b'0'..=b'9' => Token::Number(first),
+            b'{' => JsonToken::OpenObject,
+            b'}' => JsonToken::CloseObject,
+            b'[' => JsonToken::OpenList,
+            b']' => JsonToken::CloseList,
+            b':' => JsonToken::Colon,
+            b',' => JsonToken::Comma,
+            b'-' | b'0'..=b'9' => JsonToken::Number(first),
             b'"' => {
                 self.text.clear();
                 self.text.push(b'"');
-                Token::Quote
+                JsonToken::Quote
             }
             b't' | b'f' | b'n' => {
                 self.word = Some(match first {
-                    b't' => (Token::True, 0),
-                    b'f' => (Token::False, 0),
-                    _ => (Token::Null, 0),
+                    b't' => (JsonToken::True, 0),
+                    b'f' => (JsonToken::False, 0),
+                    _ => (JsonToken::Null, 0),
                 });
                 return self.word(input);
             }
@@ -186,7 +186,7 @@ impl Lexer {
         }
     }
 
-    fn word(&mut self, input: &mut &[u8]) -> Result<Option<Token>, Problem> {
+    fn word(&mut self, input: &mut &[u8]) -> Result<Option<JsonToken>, Problem> {
         while let Some((token, matched)) = self.word {
             let word = token.written().as_bytes();
             if matched == word.len() {
@@ -208,13 +208,13 @@ impl Lexer {
         Ok(None)
     }
 
-    /// Continues the string of the last [`Token::Quote`]. [`Text::TooLong`]: more than [`UPLOAD_TEXT_MAX_BYTES`] bytes,
+    /// Continues the string of the last [`JsonToken::Quote`]. [`LexedText::TooLong`]: more than [`UPLOAD_TEXT_MAX_BYTES`] bytes,
     /// as written and with its opening quote. `invalid_json` for an invalid escape, a control character or invalid
     /// UTF-8.
-    pub(crate) fn text(&mut self, input: &mut &[u8]) -> Result<Text, Problem> {
+    pub(crate) fn text(&mut self, input: &mut &[u8]) -> Result<LexedText, Problem> {
         while let Some(&byte) = input.first() {
             if self.text.len() > UPLOAD_TEXT_MAX_BYTES {
-                return Ok(Text::TooLong);
+                return Ok(LexedText::TooLong);
             }
             self.advance(input, 1);
             self.text.push(byte);
@@ -223,7 +223,7 @@ impl Lexer {
                 b'\\' => self.is_escaped = true,
                 b'"' => {
                     return match serde_json::from_slice(&self.text) {
-                        Ok(text) => Ok(Text::Whole(text)),
+                        Ok(text) => Ok(LexedText::Whole(text)),
                         Err(fault) => {
                             let said = fault.to_string();
                             let said = match said.split(" at line ").next() {
@@ -240,10 +240,10 @@ impl Lexer {
                 _ => {}
             }
         }
-        Ok(Text::Partial)
+        Ok(LexedText::Partial)
     }
 
-    pub(crate) fn unexpected(&self, token: Token, wanted: &str) -> Problem {
+    pub(crate) fn unexpected(&self, token: JsonToken, wanted: &str) -> Problem {
         malformed(&format!("{} stands at {}, where {wanted} is expected", token.written(), self.place(self.from)))
     }
 

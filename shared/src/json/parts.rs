@@ -4,12 +4,12 @@
 use super::string_end;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct RawParts<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> RawParts<'a> {
     /// `text` begins with the opening bracket.
     pub(crate) fn inside(text: &'a str) -> Self {
         Self { text, at: 1 }
@@ -31,7 +31,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-impl<'a> Iterator for Parts<'a> {
+impl<'a> Iterator for RawParts<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
@@ -76,16 +76,16 @@ mod tests {
     #[test]
     fn parts_are_told_apart_by_what_stands_between_them() {
         let text = r#"[ 1.5e+3 ,"a\",]\\", {"b" : [ {}, "}" ], "c":null},[],true ]"#;
-        let parts: Vec<_> = Parts::inside(text).collect();
+        let parts: Vec<_> = RawParts::inside(text).collect();
         assert_eq!(parts, ["1.5e+3", r#""a\",]\\""#, r#"{"b" : [ {}, "}" ], "c":null}"#, "[]", "true"]);
-        assert_eq!(Parts::inside(parts[2]).collect::<Vec<_>>(), [r#""b""#, r#"[ {}, "}" ]"#, r#""c""#, "null"]);
-        assert_eq!(Parts::inside("[ ]").next(), None);
+        assert_eq!(RawParts::inside(parts[2]).collect::<Vec<_>>(), [r#""b""#, r#"[ {}, "}" ]"#, r#""c""#, "null"]);
+        assert_eq!(RawParts::inside("[ ]").next(), None);
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_panic(text in r#"[\[{][\[\]{}",:\\ a1é]{0,40}"#) {
-            prop_assert!(Parts::inside(&text).count() <= text.len());
+            prop_assert!(RawParts::inside(&text).count() <= text.len());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The installation's signing keys: public keys, with which edge and origin verify tokens, and private keys, with which
 //! the origin and its command line sign. `key.rs` checks the tokens' claims.
 
-use super::{Claims, crypto};
+use super::{KeyClaims, crypto};
 use crate::fingerprint::Fingerprint;
 use crate::limits::SIGNING_KEYS_MAX_COUNT;
 use base64::Engine as _;
@@ -111,7 +111,7 @@ impl KeySet {
     }
 
     /// The claims are unchecked. `None` if the token is malformed, has a `crit` header, or no key of the set signed it.
-    pub(super) fn open(&self, token: &str) -> Option<Claims> {
+    pub(super) fn open(&self, token: &str) -> Option<KeyClaims> {
         let header = decode_header(token).ok()?;
         // `crit` lists extensions that the verifier must understand (RFC 7515, 4.1.11); none is supported.
         if header.alg != Algorithm::EdDSA || header.crit.is_some() {
@@ -119,7 +119,7 @@ impl KeySet {
         }
         let kid = header.kid?;
         let (_, key) = self.keys.iter().find(|(key, _)| key.kid == kid)?;
-        decode::<Claims>(token, key, &self.validation).ok().map(|data| data.claims)
+        decode::<KeyClaims>(token, key, &self.validation).ok().map(|data| data.claims)
     }
 }
 
@@ -158,7 +158,7 @@ impl SigningKey {
     }
 
     /// The token has about 350 characters if it grants no role.
-    pub fn sign(&self, claims: &Claims) -> Result<String, SigningError> {
+    pub fn sign(&self, claims: &KeyClaims) -> Result<String, SigningError> {
         crypto::install();
         let mut header = Header::new(Algorithm::EdDSA);
         header.kid = Some(self.public.kid.clone());

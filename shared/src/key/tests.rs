@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 const NOW: u64 = 1_800_000_000;
 
-fn issue(kid: &str, byte: u8, claims: &Claims) -> String {
+fn issue(kid: &str, byte: u8, claims: &KeyClaims) -> String {
     signer(kid, byte).sign(claims).unwrap()
 }
 
@@ -32,8 +32,8 @@ fn project() -> ProjectName {
     ProjectName::parse("shop").unwrap()
 }
 
-fn claims(exp: Option<u64>) -> Claims {
-    Claims::new(key_id(), &project(), Access::Read, NOW - 10, exp)
+fn claims(exp: Option<u64>) -> KeyClaims {
+    KeyClaims::new(key_id(), &project(), Access::Read, NOW - 10, exp)
 }
 
 fn code_of(token: &str) -> ErrorCode {
@@ -324,7 +324,7 @@ fn a_kept_token_still_expires() {
     assert_eq!(cache.verify(Some(&token), NOW + 5).unwrap_err().code(), ErrorCode::ExpiredKey);
     // The cache also finds tokens in its old generation.
     for n in 0..8 {
-        let claims = Claims::new(key_id(), &project(), Access::Full, n, None);
+        let claims = KeyClaims::new(key_id(), &project(), Access::Full, n, None);
         let other = issue("a", 1, &claims);
         cache.verify(Some(&other), NOW).unwrap();
     }
@@ -335,7 +335,7 @@ fn a_kept_token_still_expires() {
 fn a_cache_counts_its_tokens_and_holds_one_at_least() {
     let mut cache = TokenCache::new(keys(), 0);
     assert!(cache.is_empty());
-    let tokens = [0, 1].map(|n| issue("a", 1, &Claims::new(key_id(), &project(), Access::Full, n, None)));
+    let tokens = [0, 1].map(|n| issue("a", 1, &KeyClaims::new(key_id(), &project(), Access::Full, n, None)));
     for (count, token) in (1..).zip(&tokens) {
         cache.verify(Some(token), NOW).unwrap();
         assert_eq!(cache.len(), count);
@@ -352,7 +352,7 @@ fn a_cache_counts_its_tokens_and_holds_one_at_least() {
 fn the_cache_stays_bounded_and_keeps_no_refusal() {
     let mut cache = TokenCache::new(keys(), 4);
     for n in 0..50 {
-        let claims = Claims::new(key_id(), &project(), Access::Full, n, None);
+        let claims = KeyClaims::new(key_id(), &project(), Access::Full, n, None);
         let [good, forged] = [1, 9].map(|byte| issue("a", byte, &claims));
         assert!(cache.verify(Some(&good), NOW).is_ok());
         assert!(cache.verify(Some(&good), NOW).is_ok());
@@ -393,7 +393,7 @@ proptest! {
 
 #[test]
 fn a_link_is_no_key_and_lives_as_long_as_it_says() {
-    let link = issue("a", 1, &Claims::new(key_id(), &project(), Access::Full, NOW, Some(NOW + 60)).of_link());
+    let link = issue("a", 1, &KeyClaims::new(key_id(), &project(), Access::Full, NOW, Some(NOW + 60)).of_link());
     let token = Token::from_header(Some(&link)).unwrap();
     assert!(token.of_user().is_some_and(|token| token.is_of_link()));
     assert_eq!(code_of(&link), ErrorCode::InvalidKey);

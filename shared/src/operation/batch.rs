@@ -6,8 +6,8 @@ mod reference;
 
 pub use reference::{Fill, Position, Reference};
 
-use super::read::{Answer, Count};
-use super::write::{Insert, Rows};
+use super::read::{Count, ReadAnswer};
+use super::write::{Insert, InsertedRows};
 use super::{BodyUse, Operation, RecordOperation, parse_head};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
@@ -20,20 +20,20 @@ use std::borrow::Cow;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    steps: Vec<Step>,
+    steps: Vec<BatchStep>,
 }
 
 impl Batch {
     /// There is at least one operation.
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[BatchStep] {
         &self.steps
     }
 
     pub(super) fn from_body(bytes: &[u8]) -> Result<Self, Problem> {
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<BatchStep> = Vec::new();
         let mut cells = 0;
         for (at, item) in items(bytes)?.into_iter().enumerate() {
-            let step = Step::parse(&item, &steps).map_err(|problem| problem.in_operation(at))?;
+            let step = BatchStep::parse(&item, &steps).map_err(|problem| problem.in_operation(at))?;
             if let Some(insert) = step.insert() {
                 cells += insert.fields.len() * insert.rows.as_slice().len();
             }
@@ -47,14 +47,14 @@ impl Batch {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
+pub struct BatchStep {
     operation: RecordOperation,
     /// Keeps the unparsed operation if it has references to ids of earlier inserts.
-    template: Option<Request>,
+    template: Option<StepRequest>,
     references: Vec<Reference>,
 }
 
-impl Step {
+impl BatchStep {
     pub fn operation(&self) -> &RecordOperation {
         &self.operation
     }
@@ -72,7 +72,7 @@ impl Step {
     }
 
     fn parse(item: &Value, earlier: &[Self]) -> Result<Self, Problem> {
-        let request = Request::read(item)?;
+        let request = StepRequest::read(item)?;
         let mut references = Vec::new();
         let operation = request.operation(&mut |reference| {
             reference.check(earlier)?;
@@ -91,14 +91,14 @@ impl Step {
 
     fn batch_rows(&self) -> Option<usize> {
         match &self.insert()?.rows {
-            Rows::One(_) => None,
-            Rows::Batch(rows) => Some(rows.len()),
+            InsertedRows::One(_) => None,
+            InsertedRows::Batch(rows) => Some(rows.len()),
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Request {
+struct StepRequest {
     method: Box<str>,
     path: Box<str>,
     body: Option<Value>,
@@ -108,7 +108,7 @@ struct Request {
 const RECORDS: &str = "/api/v1/crud/";
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 
-impl Request {
+impl StepRequest {
     fn read(item: &Value) -> Result<Self, Problem> {
         let Value::Object(text) = item else {
             return Err(invalid(format!("It must be an object {{method, path, body}}, not {}.", item.kind())));
@@ -202,7 +202,7 @@ fn full_path(text: &str) -> Result<Box<str>, Problem> {
 /// The response of a batch is a list of payloads, which has no place for these results.
 fn refuse_what_is_not_answered(operation: &RecordOperation) -> Result<(), Problem> {
     match operation {
-        RecordOperation::Read(read) if read.answer == Answer::Explanation => Err(not_answered("explain")),
+        RecordOperation::Read(read) if read.answer == ReadAnswer::Explanation => Err(not_answered("explain")),
         RecordOperation::Read(read) if read.count == Count::Exact => Err(not_answered("count")),
         RecordOperation::Read(read) if read.window.after.is_some() => Err(not_answered("after")),
         _ => Ok(()),

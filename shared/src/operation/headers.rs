@@ -1,6 +1,6 @@
 //! Checks headers against the operation that a request asks for.
 
-use super::{BodyUse, Step, tus};
+use super::{BodyUse, ExpectedBody, tus};
 use crate::error::{ErrorCode, Problem};
 use crate::format::Format;
 use crate::key::Access;
@@ -8,7 +8,7 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use crate::upload::Encoding;
 
-pub(super) fn check_content(head: &RequestHead<'_>, step: &Step) -> Result<(), Problem> {
+pub(super) fn check_content(head: &RequestHead<'_>, step: &ExpectedBody) -> Result<(), Problem> {
     match step.body() {
         BodyUse::None => return Ok(()),
         BodyUse::Json => expect_json(head.content_type, step)?,
@@ -20,12 +20,12 @@ pub(super) fn check_content(head: &RequestHead<'_>, step: &Step) -> Result<(), P
 
 /// Refuses headers that would have no effect: a client would rely on a protection that it does not have, for example
 /// against overwriting another client's changes.
-pub(super) fn refuse_idle_headers(head: &RequestHead<'_>, action: Action, step: &Step) -> Result<(), Problem> {
+pub(super) fn refuse_idle_headers(head: &RequestHead<'_>, action: Action, step: &ExpectedBody) -> Result<(), Problem> {
     let writes = action.needs() == Access::Full;
     let inserts = action == Action::Insert;
     let changes_one = match step {
-        Step::Update(_, head) => head.is_of_one(),
-        Step::Delete(_, head) => head.is_of_one(),
+        ExpectedBody::Update(_, head) => head.is_of_one(),
+        ExpectedBody::Delete(_, head) => head.is_of_one(),
         _ => false,
     };
     let idle = [
@@ -42,11 +42,11 @@ pub(super) fn refuse_idle_headers(head: &RequestHead<'_>, action: Action, step: 
     }
 }
 
-fn expect_json(content_type: Option<&str>, step: &Step) -> Result<(), Problem> {
+fn expect_json(content_type: Option<&str>, step: &ExpectedBody) -> Result<(), Problem> {
     let Some(essence) = other_than_json(content_type) else {
         return Ok(());
     };
-    if let Step::Insert(..) = step {
+    if let ExpectedBody::Insert(..) = step {
         return match Format::of_body(content_type) {
             Some(_) => Ok(()),
             None => Err(Problem::new(

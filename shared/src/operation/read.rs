@@ -19,7 +19,7 @@ use crate::limits::PAGE_TOKEN_MAX_BYTES;
 pub use include::Include;
 pub use join::Join;
 pub use order::{Direction, Order};
-pub use search::Search;
+pub use search::FullTextSearch;
 pub use select::Selection;
 
 #[derive(Clone, Debug, PartialEq, Hash)]
@@ -30,14 +30,14 @@ pub struct Read {
     pub includes: Vec<Include>,
     pub select: Selection,
     pub filter: Option<Condition>,
-    pub search: Option<Search>,
+    pub search: Option<FullTextSearch>,
     pub group: Vec<FieldRef>,
     pub rows: Rows,
     /// The most significant first. If empty, the origin's planner may choose the order.
     pub order: Vec<Order>,
     pub window: Window,
     pub count: Count,
-    pub answer: Answer,
+    pub answer: ReadAnswer,
     pub format: Format,
 }
 
@@ -49,7 +49,7 @@ pub struct ReadOne {
     pub joins: Vec<Join>,
     pub includes: Vec<Include>,
     pub select: Selection,
-    pub answer: Answer,
+    pub answer: ReadAnswer,
     pub format: Format,
 }
 
@@ -66,7 +66,7 @@ pub enum Count {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Answer {
+pub enum ReadAnswer {
     Records,
     Explanation,
 }
@@ -289,10 +289,10 @@ impl Draft {
         select::selection(self.select.as_ref(), self.omit.as_ref())
     }
 
-    fn answer(&self) -> Result<Answer, Problem> {
+    fn answer(&self) -> Result<ReadAnswer, Problem> {
         Ok(match flag("explain", self.explain.as_ref())? {
-            true => Answer::Explanation,
-            false => Answer::Records,
+            true => ReadAnswer::Explanation,
+            false => ReadAnswer::Records,
         })
     }
 }

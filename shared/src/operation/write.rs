@@ -12,7 +12,7 @@ mod update;
 
 pub use csv::line_breaks;
 pub(super) use delete::DeleteHead;
-pub use delete::{Delete, Target};
+pub use delete::{Delete, WriteTarget};
 pub use idempotent_request::{Hash, IdempotentRequest};
 pub use import::Import;
 pub(super) use insert_head::InsertHead;
@@ -35,7 +35,7 @@ use std::borrow::Cow;
 pub struct Insert {
     pub table: TablePath,
     pub fields: Vec<FieldName>,
-    pub rows: Rows,
+    pub rows: InsertedRows,
     pub import: Option<Import>,
     pub on_conflict: OnConflict,
     pub options: WriteOptions,
@@ -43,14 +43,14 @@ pub struct Insert {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Rows {
+pub enum InsertedRows {
     /// The response is an id, unless an option asks for another response.
     One(Vec<Option<Value>>),
     /// The response is a list of ids, unless an option asks for another response.
     Batch(Vec<Vec<Option<Value>>>),
 }
 
-impl Rows {
+impl InsertedRows {
     pub fn as_slice(&self) -> &[Vec<Option<Value>>] {
         match self {
             Self::One(row) => std::slice::from_ref(row),
@@ -64,7 +64,7 @@ const BATCH_KEY: &str = "batchData";
 impl Insert {
     pub(super) fn from_body(table: TablePath, head: InsertHead, body: &[u8]) -> Result<Self, Problem> {
         let InsertHead { on_conflict, options, key, format } = head;
-        let imported = |(fields, rows, import)| (fields, Rows::Batch(rows), Some(import));
+        let imported = |(fields, rows, import)| (fields, InsertedRows::Batch(rows), Some(import));
         let (fields, rows, import) = match format {
             Format::Envelope => Self::rows(body).map(|(fields, rows)| (fields, rows, None))?,
             Format::NdJson => RowTable::lines(body).map(imported)?,
@@ -82,14 +82,14 @@ impl Insert {
         })
     }
 
-    fn rows(body: &[u8]) -> Result<(Vec<FieldName>, Rows), Problem> {
+    fn rows(body: &[u8]) -> Result<(Vec<FieldName>, InsertedRows), Problem> {
         let mut members = json::body_members::<Borrowed<'_>>(body)?;
         match members.iter().position(|(name, _)| name == BATCH_KEY) {
             None => {
                 let members = members.into_iter();
                 let members = members.map(|(name, value)| (name, Value::from(value)));
                 let (fields, row) = columns(members)?;
-                Ok((fields, Rows::One(row.into_iter().map(Some).collect())))
+                Ok((fields, InsertedRows::One(row.into_iter().map(Some).collect())))
             }
             Some(at) if members.len() == 1 => Self::batch(members.remove(at).1),
             Some(_) => Err(Problem::new(ErrorCode::InvalidBody, "batchData stands beside other keys.")
@@ -97,9 +97,9 @@ impl Insert {
         }
     }
 
-    fn batch(batch: Borrowed<'_>) -> Result<(Vec<FieldName>, Rows), Problem> {
+    fn batch(batch: Borrowed<'_>) -> Result<(Vec<FieldName>, InsertedRows), Problem> {
         match batch {
-            Borrowed::List(text) => RowTable::read(text).map(|(fields, rows)| (fields, Rows::Batch(rows))),
+            Borrowed::List(text) => RowTable::read(text).map(|(fields, rows)| (fields, InsertedRows::Batch(rows))),
             _ => Err(body(format!("batchData must be a list of records, not {}.", Value::from(batch).kind()))),
         }
     }

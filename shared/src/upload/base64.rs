@@ -5,7 +5,7 @@ use crate::limits::UPLOAD_CHUNK_BYTES;
 use base64_simd::{AsOut, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum Base64Fault {
     Character(u8),
     Padding,
     /// A single character in the last group, or too little padding.
@@ -37,11 +37,11 @@ const SIX_BITS: [u8; 256] = {
 
 pub(super) struct Decoder {
     decoded: Box<[u8]>,
-    state: State,
+    state: DecoderState,
 }
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct State {
+pub(super) struct DecoderState {
     filled: usize,
     /// 6-bit values of an incomplete group of four characters.
     group: [u8; 4],
@@ -53,18 +53,18 @@ pub(super) struct State {
 
 impl Decoder {
     pub(super) fn new() -> Self {
-        Self { decoded: vec![0; UPLOAD_CHUNK_BYTES].into(), state: State::default() }
+        Self { decoded: vec![0; UPLOAD_CHUNK_BYTES].into(), state: DecoderState::default() }
     }
 
     pub(super) fn restart(&mut self) {
-        self.state = State::default();
+        self.state = DecoderState::default();
     }
 
-    pub(super) fn mark(&self) -> State {
+    pub(super) fn mark(&self) -> DecoderState {
         self.state
     }
 
-    pub(super) fn reset(&mut self, state: State) {
+    pub(super) fn reset(&mut self, state: DecoderState) {
         self.state = state;
     }
 
@@ -90,7 +90,7 @@ impl Decoder {
     }
 
     /// Accepts at most [`Decoder::room`] characters. The error has the number of characters before the fault.
-    pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Fault)> {
+    pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Base64Fault)> {
         let mut at = 0;
         while at < characters.len() {
             if self.state.grouped == 0 && self.state.padding == 0 {
@@ -141,17 +141,17 @@ impl Decoder {
         true
     }
 
-    fn character(&mut self, character: u8) -> Result<(), Fault> {
+    fn character(&mut self, character: u8) -> Result<(), Base64Fault> {
         match character {
             b' ' => Ok(()),
             b'=' if self.state.grouped >= 2 && self.state.grouped + self.state.padding < 4 => {
                 self.state.padding += 1;
                 Ok(())
             }
-            b'=' => Err(Fault::Padding),
+            b'=' => Err(Base64Fault::Padding),
             _ => match SIX_BITS[usize::from(character)] {
-                NONE => Err(Fault::Character(character)),
-                _ if self.state.padding > 0 => Err(Fault::Character(character)),
+                NONE => Err(Base64Fault::Character(character)),
+                _ if self.state.padding > 0 => Err(Base64Fault::Character(character)),
                 bits => {
                     self.state.group[self.state.grouped] = bits;
                     self.state.grouped += 1;
@@ -174,18 +174,18 @@ impl Decoder {
     }
 
     /// The buffer must not be full.
-    pub(super) fn finish(&mut self) -> Result<(), Fault> {
+    pub(super) fn finish(&mut self) -> Result<(), Base64Fault> {
         if self.state.padding > 0 && self.state.grouped + self.state.padding < 4 {
-            return Err(Fault::Cut);
+            return Err(Base64Fault::Cut);
         }
         let (bytes, behind) = match self.state.grouped {
             0 => return Ok(()),
             2 => (1, self.state.group[1] & 0b1111),
             3 => (2, self.state.group[2] & 0b11),
-            _ => return Err(Fault::Cut),
+            _ => return Err(Base64Fault::Cut),
         };
         if behind != 0 {
-            return Err(Fault::TrailingBits);
+            return Err(Base64Fault::TrailingBits);
         }
         self.flush(bytes);
         Ok(())

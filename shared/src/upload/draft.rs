@@ -1,7 +1,7 @@
 //! An upload's form while the body, JSON or multipart, is being parsed.
 
 use super::UploadLimits;
-use super::form::{Existing, ParsedUpload, Shape, UploadItem, Visibility};
+use super::form::{Existing, ParsedUpload, UploadItem, UploadShape, Visibility};
 use super::label::Label;
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
@@ -76,10 +76,10 @@ impl Draft {
     }
 
     /// `invalid_body` if the upload has no file or no `type`.
-    pub(super) fn finish(self, shape: Option<Shape>) -> Result<ParsedUpload, Problem> {
+    pub(super) fn finish(self, shape: Option<UploadShape>) -> Result<ParsedUpload, Problem> {
         let Some(shape) = shape.filter(|_| !self.items.is_empty()) else {
             return Err(invalid("The upload has no file: its media is empty.").with_hint(match shape {
-                Some(Shape::Multipart) => "Add a part with a filename to the form.",
+                Some(UploadShape::Multipart) => "Add a part with a filename to the form.",
                 _ => "Put at least one item into media: {\"name\": …, \"base64\": \"data:image/png;base64,…\"}.",
             }));
         };

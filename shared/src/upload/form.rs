@@ -4,11 +4,11 @@ use super::label::Label;
 use crate::media::{FolderPath, MediaKind, MediaName};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum UploadShape {
     Named,
     /// Items `{imageBase64, imageName, imageType}` or `{fileBase64, fileName, fileType}`.
     Typed(Given),
-    /// The response is as for [`Shape::Named`].
+    /// The response is as for [`UploadShape::Named`].
     Multipart,
 }
 
@@ -45,7 +45,7 @@ impl Visibility {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsedUpload {
-    pub(super) shape: Shape,
+    pub(super) shape: UploadShape,
     pub(super) kind: MediaKind,
     pub(super) folder: FolderPath,
     pub(super) existing: Existing,
@@ -53,7 +53,7 @@ pub struct ParsedUpload {
 }
 
 impl ParsedUpload {
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> UploadShape {
         self.shape
     }
 

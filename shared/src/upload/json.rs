@@ -7,26 +7,26 @@ mod item;
 mod key;
 
 use super::draft::{self, Draft, invalid};
-use super::form::{Given, ParsedUpload, Shape};
+use super::form::{Given, ParsedUpload, UploadShape};
 use super::label::Label;
-use super::{Step, UploadLimits};
+use super::{UploadLimits, UploadStep};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
-use crate::json::lexer::{Lexer, Text, Token};
+use crate::json::lexer::{JsonToken, LexedText, Lexer};
 use crate::limits::UPLOAD_TEXT_MAX_BYTES;
-use content::{Content, Head, Progress};
+use content::{ContentDecoder, Head, Progress};
 use item::Open;
-use key::{Family, Key, KeySet, Level, Wants};
+use key::{BodyKey, Family, KeySet, Level, Wants};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum JsonPlace {
     Body,
     KeyOrEnd,
     Key,
     KeyText,
-    Colon(Key),
-    Value(Key),
-    Text(Key),
+    Colon(BodyKey),
+    Value(BodyKey),
+    Text(BodyKey),
     Content,
     ContentEnds,
     MemberEnds,
@@ -36,25 +36,25 @@ enum Place {
     Done,
 }
 
-pub(super) struct Reader {
+pub(super) struct JsonReader {
     lexer: Lexer,
-    content: Content,
-    place: Place,
+    content: ContentDecoder,
+    place: JsonPlace,
     level: Level,
     keys: KeySet,
     given: Given,
-    shape: Option<Shape>,
+    shape: Option<UploadShape>,
     draft: Draft,
     item: Open,
     item_at: usize,
 }
 
-impl Reader {
+impl JsonReader {
     pub(super) fn new(limits: UploadLimits) -> Self {
         Self {
             lexer: Lexer::default(),
-            content: Content::new(),
-            place: Place::Body,
+            content: ContentDecoder::new(),
+            place: JsonPlace::Body,
             level: Level::Body,
             keys: KeySet::default(),
             given: Given::List,
@@ -69,70 +69,70 @@ impl Reader {
         self.content.decoded()
     }
 
-    pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
+    pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<UploadStep<'i>, Problem> {
         loop {
             match self.place {
-                Place::KeyText => match self.lexer.text(input)? {
-                    Text::Partial => return Ok(Step::NeedsInput),
-                    Text::TooLong => return Err(too_long("A key")),
-                    Text::Whole(key) => self.key(&key)?,
+                JsonPlace::KeyText => match self.lexer.text(input)? {
+                    LexedText::Partial => return Ok(UploadStep::NeedsInput),
+                    LexedText::TooLong => return Err(too_long("A key")),
+                    LexedText::Whole(key) => self.key(&key)?,
                 },
-                Place::Text(key) => match self.lexer.text(input)? {
-                    Text::Partial => return Ok(Step::NeedsInput),
-                    Text::TooLong => return Err(too_long(&self.path(key))),
-                    Text::Whole(text) => {
+                JsonPlace::Text(key) => match self.lexer.text(input)? {
+                    LexedText::Partial => return Ok(UploadStep::NeedsInput),
+                    LexedText::TooLong => return Err(too_long(&self.path(key))),
+                    LexedText::Whole(text) => {
                         self.text(key, text)?;
-                        self.place = Place::MemberEnds;
+                        self.place = JsonPlace::MemberEnds;
                     }
                 },
-                Place::Content => match self.content.read(&mut self.lexer, input) {
+                JsonPlace::Content => match self.content.read(&mut self.lexer, input) {
                     Err(fault) => return Err(self.refused(fault)),
-                    Ok(Progress::NeedsInput) => return Ok(Step::NeedsInput),
-                    Ok(Progress::Full) => return Ok(Step::Decoded),
+                    Ok(Progress::NeedsInput) => return Ok(UploadStep::NeedsInput),
+                    Ok(Progress::Full) => return Ok(UploadStep::Decoded),
                     Ok(Progress::Ended) => {
-                        self.place = Place::ContentEnds;
+                        self.place = JsonPlace::ContentEnds;
                         if !self.content.decoded().is_empty() {
-                            return Ok(Step::Decoded);
+                            return Ok(UploadStep::Decoded);
                         }
                     }
                 },
-                Place::ContentEnds => {
-                    self.place = Place::MemberEnds;
-                    return Ok(Step::Ends);
+                JsonPlace::ContentEnds => {
+                    self.place = JsonPlace::MemberEnds;
+                    return Ok(UploadStep::Ends);
                 }
                 _ => {
                     let Some(token) = self.lexer.token(input)? else {
-                        return Ok(Step::NeedsInput);
+                        return Ok(UploadStep::NeedsInput);
                     };
                     if self.token(token)? {
-                        return Ok(Step::Begins(self.item_at));
+                        return Ok(UploadStep::Begins(self.item_at));
                     }
                 }
             }
         }
     }
 
-    fn token(&mut self, token: Token) -> Result<bool, Problem> {
+    fn token(&mut self, token: JsonToken) -> Result<bool, Problem> {
         self.place = match (self.place, token) {
-            (Place::Body, Token::OpenObject) => Place::KeyOrEnd,
-            (Place::KeyOrEnd | Place::Key, Token::Quote) => Place::KeyText,
-            (Place::KeyOrEnd | Place::MemberEnds, Token::CloseObject) => self.close()?,
-            (Place::Colon(key), Token::Colon) => Place::Value(key),
-            (Place::Value(key), token) if token.begins_value() => {
+            (JsonPlace::Body, JsonToken::OpenObject) => JsonPlace::KeyOrEnd,
+            (JsonPlace::KeyOrEnd | JsonPlace::Key, JsonToken::Quote) => JsonPlace::KeyText,
+            (JsonPlace::KeyOrEnd | JsonPlace::MemberEnds, JsonToken::CloseObject) => self.close()?,
+            (JsonPlace::Colon(key), JsonToken::Colon) => JsonPlace::Value(key),
+            (JsonPlace::Value(key), token) if token.begins_value() => {
                 self.place = self.value(key, token)?;
-                return Ok(self.place == Place::Content);
+                return Ok(self.place == JsonPlace::Content);
             }
-            (Place::MemberEnds, Token::Comma) => Place::Key,
-            (Place::ItemOrEnd | Place::Item, Token::OpenObject) => self.open_item()?,
-            (Place::ItemOrEnd | Place::ItemEnds, Token::CloseList) => {
+            (JsonPlace::MemberEnds, JsonToken::Comma) => JsonPlace::Key,
+            (JsonPlace::ItemOrEnd | JsonPlace::Item, JsonToken::OpenObject) => self.open_item()?,
+            (JsonPlace::ItemOrEnd | JsonPlace::ItemEnds, JsonToken::CloseList) => {
                 self.level = Level::Body;
-                Place::MemberEnds
+                JsonPlace::MemberEnds
             }
-            (Place::ItemEnds, Token::Comma) => Place::Item,
-            (Place::Body, token) if token.begins_value() => {
+            (JsonPlace::ItemEnds, JsonToken::Comma) => JsonPlace::Item,
+            (JsonPlace::Body, token) if token.begins_value() => {
                 return Err(invalid(format!("The body must be one JSON object, not {}.", token.kind())));
             }
-            (Place::ItemOrEnd | Place::Item, token) if token.begins_value() => {
+            (JsonPlace::ItemOrEnd | JsonPlace::Item, token) if token.begins_value() => {
                 let at = self.draft.next_place()?;
                 return Err(invalid(format!("media[{at}] must be an object, not {}.", token.kind())));
             }
@@ -142,7 +142,7 @@ impl Reader {
     }
 
     fn key(&mut self, text: &str) -> Result<(), Problem> {
-        let Some(key) = Key::parse(self.level, text) else {
+        let Some(key) = BodyKey::parse(self.level, text) else {
             return Err(invalid(format!(
                 "{} is no key of {}.",
                 shown(text),
@@ -151,7 +151,7 @@ impl Reader {
                     Level::Item => self.item_path(),
                 }
             ))
-            .with_hint(Key::hint(self.level, text)));
+            .with_hint(BodyKey::hint(self.level, text)));
         };
         let keys = match self.level {
             Level::Body => &mut self.keys,
@@ -163,35 +163,35 @@ impl Reader {
         if let Some(family) = key.family() {
             self.check_family(key, family)?;
         }
-        self.place = Place::Colon(key);
+        self.place = JsonPlace::Colon(key);
         Ok(())
     }
 
-    fn value(&mut self, key: Key, token: Token) -> Result<Place, Problem> {
+    fn value(&mut self, key: BodyKey, token: JsonToken) -> Result<JsonPlace, Problem> {
         Ok(match (key.wants(), token) {
-            (Wants::Items, Token::OpenList) => {
+            (Wants::Items, JsonToken::OpenList) => {
                 self.given = Given::List;
                 self.level = Level::Item;
-                Place::ItemOrEnd
+                JsonPlace::ItemOrEnd
             }
-            (Wants::Items, Token::OpenObject) => {
+            (Wants::Items, JsonToken::OpenObject) => {
                 self.given = Given::One;
                 self.level = Level::Item;
                 self.open_item()?
             }
-            (Wants::Text | Wants::TextIfAny, Token::Quote) => Place::Text(key),
-            (Wants::FlagIfAny, Token::True | Token::False) => {
+            (Wants::Text | Wants::TextIfAny, JsonToken::Quote) => JsonPlace::Text(key),
+            (Wants::FlagIfAny, JsonToken::True | JsonToken::False) => {
                 self.flag(key, token);
-                Place::MemberEnds
+                JsonPlace::MemberEnds
             }
-            (Wants::TextIfAny | Wants::FlagIfAny, Token::Null) => Place::MemberEnds,
-            (Wants::Content, Token::Quote) => {
+            (Wants::TextIfAny | Wants::FlagIfAny, JsonToken::Null) => JsonPlace::MemberEnds,
+            (Wants::Content, JsonToken::Quote) => {
                 let head = match self.item.family {
                     Some(Family::Named) => Head::Required,
                     _ => Head::Optional,
                 };
                 self.content.restart(head);
-                Place::Content
+                JsonPlace::Content
             }
             (wants, token) => {
                 return Err(invalid(format!("{} must be {wants}, not {}.", self.path(key), token.kind())));
@@ -199,24 +199,24 @@ impl Reader {
         })
     }
 
-    fn flag(&mut self, key: Key, token: Token) {
-        let flag = token == Token::True;
+    fn flag(&mut self, key: BodyKey, token: JsonToken) {
+        let flag = token == JsonToken::True;
         match (self.level, key) {
-            (Level::Body, Key::Update) => self.draft.set_update(flag),
+            (Level::Body, BodyKey::Update) => self.draft.set_update(flag),
             (Level::Body, _) => self.draft.set_private(flag),
-            (Level::Item, Key::PrivateFolder) => self.item.private_folder = Some(flag),
+            (Level::Item, BodyKey::PrivateFolder) => self.item.private_folder = Some(flag),
             (Level::Item, _) => self.item.private = Some(flag),
         }
     }
 
-    fn text(&mut self, key: Key, text: String) -> Result<(), Problem> {
+    fn text(&mut self, key: BodyKey, text: String) -> Result<(), Problem> {
         match key {
-            Key::Folder => self.draft.set_folder(&text),
-            Key::Type => {
+            BodyKey::Folder => self.draft.set_folder(&text),
+            BodyKey::Type => {
                 self.draft.set_kind(&text)?;
                 self.check_kind()
             }
-            Key::ImageType | Key::FileType => {
+            BodyKey::ImageType | BodyKey::FileType => {
                 let label = Label::parse(&text);
                 self.item.label = Some(label.map_err(|problem| draft::at(&self.path(key), &problem))?);
                 Ok(())
@@ -228,16 +228,16 @@ impl Reader {
         }
     }
 
-    fn close(&mut self) -> Result<Place, Problem> {
+    fn close(&mut self) -> Result<JsonPlace, Problem> {
         if self.level == Level::Body {
-            return Ok(Place::Done);
+            return Ok(JsonPlace::Done);
         }
         self.close_item()?;
         Ok(match self.given {
-            Given::List => Place::ItemEnds,
+            Given::List => JsonPlace::ItemEnds,
             Given::One => {
                 self.level = Level::Body;
-                Place::MemberEnds
+                JsonPlace::MemberEnds
             }
         })
     }
@@ -245,9 +245,11 @@ impl Reader {
     pub(super) fn finish(self) -> Result<ParsedUpload, Problem> {
         match self.place {
             _ if self.lexer.is_within_token() => Err(self.lexer.ended_early()),
-            Place::Done => self.draft.finish(self.shape),
-            Place::Body if !self.lexer.has_begun() => Err(Problem::new(ErrorCode::InvalidJson, "The body is empty.")
-                .with_hint("Send a JSON object, or multipart/form-data.")),
+            JsonPlace::Done => self.draft.finish(self.shape),
+            JsonPlace::Body if !self.lexer.has_begun() => {
+                Err(Problem::new(ErrorCode::InvalidJson, "The body is empty.")
+                    .with_hint("Send a JSON object, or multipart/form-data."))
+            }
             _ => Err(self.lexer.ended_early()),
         }
     }
@@ -257,17 +259,17 @@ fn too_long(place: &str) -> Problem {
     invalid(format!("{place} is longer than {UPLOAD_TEXT_MAX_BYTES} bytes."))
 }
 
-fn wanted(place: Place) -> &'static str {
+fn wanted(place: JsonPlace) -> &'static str {
     match place {
-        Place::Body => "an object",
-        Place::KeyOrEnd => "a key or }",
-        Place::Key | Place::KeyText => "a key",
-        Place::Colon(_) => "a colon",
-        Place::Value(_) | Place::Text(_) | Place::Content | Place::ContentEnds => "a value",
-        Place::MemberEnds => "a comma or }",
-        Place::ItemOrEnd => "an object or ]",
-        Place::Item => "an object",
-        Place::ItemEnds => "a comma or ]",
-        Place::Done => "the end",
+        JsonPlace::Body => "an object",
+        JsonPlace::KeyOrEnd => "a key or }",
+        JsonPlace::Key | JsonPlace::KeyText => "a key",
+        JsonPlace::Colon(_) => "a colon",
+        JsonPlace::Value(_) | JsonPlace::Text(_) | JsonPlace::Content | JsonPlace::ContentEnds => "a value",
+        JsonPlace::MemberEnds => "a comma or }",
+        JsonPlace::ItemOrEnd => "an object or ]",
+        JsonPlace::Item => "an object",
+        JsonPlace::ItemEnds => "a comma or ]",
+        JsonPlace::Done => "the end",
     }
 }

@@ -1,18 +1,18 @@
 //! A push parser for `multipart/form-data` (RFC 7578) that returns slices of the input and buffers no file. Bytes at
 //! the input's end that may begin a delimiter are only counted; if they are content, they are returned as a range of
-//! the delimiter ([`Step::Held`]). A delimiter has a carriage return only as its first byte, so counted bytes need not
-//! be searched again.
+//! the delimiter ([`UploadStep::Held`]). A delimiter has a carriage return only as its first byte, so counted bytes need
+//! not be searched again.
 
 mod head;
 
 use super::draft::{self, Draft, invalid};
-use super::form::{self, ParsedUpload, Shape};
-use super::{Step, UploadLimits};
+use super::form::{self, ParsedUpload, UploadShape};
+use super::{UploadLimits, UploadStep};
 use crate::error::{ErrorCode, Problem, nearest};
 use crate::ident::shown;
 use crate::limits::{UPLOAD_BOUNDARY_MAX_BYTES, UPLOAD_PART_HEAD_MAX_BYTES, UPLOAD_TEXT_MAX_BYTES};
 use crate::media::MediaName;
-use head::{Parameters, Part, nameless};
+use head::{Parameters, PartHead, nameless};
 use memchr::memmem::Finder;
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ const LINE_END_BYTES: usize = 2;
 const FIELDS: [&str; 4] = ["folder", "type", "update", "private"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum MultipartPlace {
     Preamble,
     /// Expects optional spaces or tabs, and then a line end or `--`.
     Delimited,
@@ -36,7 +36,7 @@ enum Place {
     Epilogue,
 }
 
-enum Found<'i> {
+enum DelimiterSearch<'i> {
     Slice(&'i [u8]),
     /// Looked like the beginning of a delimiter, and equals this range of it.
     Held(Range<usize>),
@@ -44,9 +44,9 @@ enum Found<'i> {
     Nothing,
 }
 
-pub(super) struct Reader {
+pub(super) struct MultipartReader {
     finder: Finder<'static>,
-    place: Place,
+    place: MultipartPlace,
     /// The number of a delimiter's first bytes at the end of the input so far, which are held back.
     matched: usize,
     /// Matched bytes of the line end before the part's content, which are never content.
@@ -59,14 +59,14 @@ pub(super) struct Reader {
     draft: Draft,
 }
 
-impl Reader {
+impl MultipartReader {
     pub(super) fn new(content_type: &str, limits: UploadLimits) -> Result<Self, Problem> {
         let boundary = boundary(content_type)?;
         let mut delimiter = b"\r\n--".to_vec();
         delimiter.extend_from_slice(boundary.as_bytes());
         Ok(Self {
             finder: Finder::new(&delimiter).into_owned(),
-            place: Place::Preamble,
+            place: MultipartPlace::Preamble,
             // The first delimiter may be at the beginning of the body, without a line end.
             matched: LINE_END_BYTES,
             outside: LINE_END_BYTES,
@@ -83,59 +83,62 @@ impl Reader {
         &self.finder.needle()[range]
     }
 
-    pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Step<'i>, Problem> {
+    pub(super) fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<UploadStep<'i>, Problem> {
         loop {
             match self.place {
-                Place::Epilogue => {
+                MultipartPlace::Epilogue => {
                     self.advance(input, input.len());
-                    return Ok(Step::NeedsInput);
+                    return Ok(UploadStep::NeedsInput);
                 }
-                Place::Preamble => match self.find(input) {
-                    Found::Nothing => return Ok(Step::NeedsInput),
-                    Found::Delimiter => self.place = Place::Delimited,
-                    Found::Slice(_) | Found::Held(_) => {}
+                MultipartPlace::Preamble => match self.find(input) {
+                    DelimiterSearch::Nothing => return Ok(UploadStep::NeedsInput),
+                    DelimiterSearch::Delimiter => self.place = MultipartPlace::Delimited,
+                    DelimiterSearch::Slice(_) | DelimiterSearch::Held(_) => {}
                 },
-                Place::File => match self.find(input) {
-                    Found::Nothing => return Ok(Step::NeedsInput),
-                    Found::Slice(bytes) => {
+                MultipartPlace::File => match self.find(input) {
+                    DelimiterSearch::Nothing => return Ok(UploadStep::NeedsInput),
+                    DelimiterSearch::Slice(bytes) => {
                         self.grew(bytes.len());
-                        return Ok(Step::Slice(bytes));
+                        return Ok(UploadStep::Slice(bytes));
                     }
-                    Found::Held(range) => {
+                    DelimiterSearch::Held(range) => {
                         self.grew(range.len());
-                        return Ok(Step::Held(range));
+                        return Ok(UploadStep::Held(range));
                     }
-                    Found::Delimiter => {
+                    DelimiterSearch::Delimiter => {
                         self.end_file()?;
-                        self.place = Place::Delimited;
-                        return Ok(Step::Ends);
+                        self.place = MultipartPlace::Delimited;
+                        return Ok(UploadStep::Ends);
                     }
                 },
-                Place::NoFile => match self.find(input) {
-                    Found::Nothing => return Ok(Step::NeedsInput),
-                    Found::Delimiter => self.place = Place::Delimited,
-                    Found::Slice(_) | Found::Held(_) => return Err(nameless()),
+                MultipartPlace::NoFile => match self.find(input) {
+                    DelimiterSearch::Nothing => return Ok(UploadStep::NeedsInput),
+                    DelimiterSearch::Delimiter => self.place = MultipartPlace::Delimited,
+                    DelimiterSearch::Slice(_) | DelimiterSearch::Held(_) => return Err(nameless()),
                 },
-                Place::Field(field) => match self.find(input) {
-                    Found::Nothing => return Ok(Step::NeedsInput),
-                    Found::Slice(bytes) => self.gather(field, bytes)?,
-                    Found::Held(range) => {
+                MultipartPlace::Field(field) => match self.find(input) {
+                    DelimiterSearch::Nothing => return Ok(UploadStep::NeedsInput),
+                    DelimiterSearch::Slice(bytes) => self.gather(field, bytes)?,
+                    DelimiterSearch::Held(range) => {
                         let held = self.held(range).to_vec();
                         self.gather(field, &held)?;
                     }
-                    Found::Delimiter => {
+                    DelimiterSearch::Delimiter => {
                         self.end_field(field)?;
-                        self.place = Place::Delimited;
+                        self.place = MultipartPlace::Delimited;
                     }
                 },
-                Place::Delimited | Place::Dashed | Place::Returned | Place::Head => {
+                MultipartPlace::Delimited
+                | MultipartPlace::Dashed
+                | MultipartPlace::Returned
+                | MultipartPlace::Head => {
                     let Some((&byte, rest)) = input.split_first() else {
-                        return Ok(Step::NeedsInput);
+                        return Ok(UploadStep::NeedsInput);
                     };
                     *input = rest;
                     self.offset += 1;
                     if self.byte(byte)? {
-                        return Ok(Step::Begins(self.files - 1));
+                        return Ok(UploadStep::Begins(self.files - 1));
                     }
                 }
             }
@@ -148,9 +151,9 @@ impl Reader {
     }
 
     /// Bytes at the input's end that may begin a delimiter are counted in `matched`.
-    fn find<'i>(&mut self, input: &mut &'i [u8]) -> Found<'i> {
+    fn find<'i>(&mut self, input: &mut &'i [u8]) -> DelimiterSearch<'i> {
         if input.is_empty() {
-            return Found::Nothing;
+            return DelimiterSearch::Nothing;
         }
         let delimiter = self.finder.needle();
         if self.matched > 0 {
@@ -161,14 +164,14 @@ impl Reader {
                 self.matched += length;
                 self.advance(input, length);
                 if !is_whole {
-                    return Found::Nothing;
+                    return DelimiterSearch::Nothing;
                 }
                 (self.matched, self.outside) = (0, 0);
-                return Found::Delimiter;
+                return DelimiterSearch::Delimiter;
             }
             let held = std::mem::take(&mut self.outside)..std::mem::take(&mut self.matched);
             if !held.is_empty() {
-                return Found::Held(held);
+                return DelimiterSearch::Held(held);
             }
         }
         let all: &'i [u8] = input;
@@ -176,7 +179,7 @@ impl Reader {
             Some(0) => {
                 let length = delimiter.len();
                 self.advance(input, length);
-                return Found::Delimiter;
+                return DelimiterSearch::Delimiter;
             }
             Some(at) => at,
             None => {
@@ -188,24 +191,24 @@ impl Reader {
         if end == 0 {
             self.matched = all.len();
             self.advance(input, all.len());
-            return Found::Nothing;
+            return DelimiterSearch::Nothing;
         }
         self.advance(input, end);
-        Found::Slice(&all[..end])
+        DelimiterSearch::Slice(&all[..end])
     }
 
     /// Returns whether a file's bytes begin after the byte.
     fn byte(&mut self, byte: u8) -> Result<bool, Problem> {
         self.place = match (self.place, byte) {
-            (Place::Delimited, b' ' | b'\t') => Place::Delimited,
-            (Place::Delimited, b'-') => Place::Dashed,
-            (Place::Delimited, b'\r') => Place::Returned,
-            (Place::Dashed, b'-') => Place::Epilogue,
-            (Place::Returned, b'\n') => {
+            (MultipartPlace::Delimited, b' ' | b'\t') => MultipartPlace::Delimited,
+            (MultipartPlace::Delimited, b'-') => MultipartPlace::Dashed,
+            (MultipartPlace::Delimited, b'\r') => MultipartPlace::Returned,
+            (MultipartPlace::Dashed, b'-') => MultipartPlace::Epilogue,
+            (MultipartPlace::Returned, b'\n') => {
                 self.text.clear();
-                Place::Head
+                MultipartPlace::Head
             }
-            (Place::Head, _) => return self.head(byte),
+            (MultipartPlace::Head, _) => return self.head(byte),
             _ => {
                 return Err(invalid(format!(
                     "The multipart body is malformed: neither a line's end nor -- stands behind the boundary, at byte {}.",
@@ -232,8 +235,8 @@ impl Reader {
                 }
             },
         };
-        match Part::parse(lines)? {
-            Part::File { name, label } => {
+        match PartHead::parse(lines)? {
+            PartHead::File { name, label } => {
                 let at = self.draft.next_place()?;
                 let name = MediaName::parse(&name).map_err(|problem| draft::at(&format!("File {at}"), &problem))?;
                 self.draft.add(draft::Item {
@@ -245,10 +248,10 @@ impl Reader {
                 })?;
                 self.file = Some((name, 0));
                 self.files = at + 1;
-                self.place = Place::File;
+                self.place = MultipartPlace::File;
             }
-            Part::NoFile => self.place = Place::NoFile,
-            Part::Field(name) => {
+            PartHead::NoFile => self.place = MultipartPlace::NoFile,
+            PartHead::Field(name) => {
                 let Some(field) = FIELDS.iter().position(|field| *field == name) else {
                     let hint = match nearest(&name, FIELDS) {
                         Some(near) => format!("Did you mean {near}?"),
@@ -260,18 +263,18 @@ impl Reader {
                 if std::mem::replace(&mut self.fields[field], true) {
                     return Err(invalid(format!("{name} is repeated.")));
                 }
-                self.place = Place::Field(field);
+                self.place = MultipartPlace::Field(field);
             }
         }
         self.text.clear();
         // If the part is empty, the line end that ended its head also begins the next delimiter.
         self.matched = LINE_END_BYTES;
         self.outside = LINE_END_BYTES;
-        Ok(self.place == Place::File)
+        Ok(self.place == MultipartPlace::File)
     }
 }
 
-impl Reader {
+impl MultipartReader {
     fn grew(&mut self, bytes: usize) {
         if let Some((_, size)) = &mut self.file {
             *size += bytes as u64;
@@ -317,8 +320,8 @@ impl Reader {
     }
 
     pub(super) fn finish(self) -> Result<ParsedUpload, Problem> {
-        if self.place == Place::Epilogue {
-            return self.draft.finish(Some(Shape::Multipart));
+        if self.place == MultipartPlace::Epilogue {
+            return self.draft.finish(Some(UploadShape::Multipart));
         }
         Err(invalid(match self.offset {
             0 => "The body is empty.".to_owned(),

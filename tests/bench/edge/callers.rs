@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use shared::{
     ident::ProjectName,
-    key::{Access, Claims, KeySet, SigningKey},
+    key::{Access, KeyClaims, KeySet, SigningKey},
 };
 use tokio::time::timeout;
 
@@ -62,7 +62,7 @@ pub(super) fn keys(count: usize, now: Duration) -> Result<(String, Vec<String>)>
         let mut random = [0; 10];
         random[2..].copy_from_slice(&number.to_be_bytes());
         let id = uuid::Builder::from_unix_timestamp_millis(seconds * 1_000, &random).into_uuid();
-        let claims = Claims::new(id, &project, Access::Read, seconds, None);
+        let claims = KeyClaims::new(id, &project, Access::Read, seconds, None);
         signing.sign(&claims)
     });
     Ok((jwks, keys.collect::<Result<_, _>>()?))

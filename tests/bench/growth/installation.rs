@@ -16,7 +16,7 @@ use mysql_async::{Value, prelude::Queryable as _};
 use sha2::Sha256;
 use shared::{
     ident::ProjectName,
-    key::{Access, Claims, SigningKey},
+    key::{Access, KeyClaims, SigningKey},
 };
 use uuid::Uuid;
 
@@ -70,7 +70,7 @@ impl Installation {
             for name in some {
                 let id = self.next_id();
                 let project = ProjectName::parse(name).map_err(|_| anyhow::anyhow!("{name}"))?;
-                let claims = Claims::new(id, &project, Access::Full, MADE_AT, None);
+                let claims = KeyClaims::new(id, &project, Access::Full, MADE_AT, None);
                 tokens.push(signing.sign(&claims)?);
                 values.extend([id.to_string(), name.clone()].map(Value::from));
                 values.extend([Value::from(&self.kid), Value::from(MADE_AT)]);

@@ -13,7 +13,7 @@ use shared::error::Problem;
 use shared::ident::{DatabaseName, TableName};
 use shared::limits::BATCH_MAX_ROWS;
 use shared::operation::filter::Condition;
-use shared::operation::read::{Answer, Count, Read};
+use shared::operation::read::{Count, Read, ReadAnswer};
 use shared::operation::sql::SqlCall;
 use shared::operation::{Operation, RecordOperation, TablePath, parse_head};
 use std::sync::Arc;
@@ -145,10 +145,10 @@ fn included(includes: &[Included]) -> Vec<Statement> {
     includes.iter().flat_map(of).collect()
 }
 
-fn select(plan: Select, answer: Answer, scope: &Scope<'_>) -> Statement {
+fn select(plan: Select, answer: ReadAnswer, scope: &Scope<'_>) -> Statement {
     match answer {
-        Answer::Explanation => sql::explain(plan, scope),
-        Answer::Records => sql::select(plan, scope),
+        ReadAnswer::Explanation => sql::explain(plan, scope),
+        ReadAnswer::Records => sql::select(plan, scope),
     }
 }
 

@@ -9,7 +9,7 @@ use shared::fingerprint::Fingerprint;
 use shared::key::{Grant, Principal};
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::media::{FilePath, FilePathHash, Rendition};
-use shared::operation::read::{Answer, Read, ReadOne};
+use shared::operation::read::{Read, ReadAnswer, ReadOne};
 use shared::operation::{BodyUse, Operation, Pending, RecordOperation};
 use shared::policy::Action;
 use shared::request::AFTER_HEADER;
@@ -101,8 +101,12 @@ impl Cacheable {
         };
         let operation = pending.finish(body)?;
         let records = match &operation {
-            Operation::Records(RecordOperation::Read(read)) if read.answer == Answer::Records => Records::Many(read),
-            Operation::Records(RecordOperation::ReadOne(read)) if read.answer == Answer::Records => Records::One(read),
+            Operation::Records(RecordOperation::Read(read)) if read.answer == ReadAnswer::Records => {
+                Records::Many(read)
+            }
+            Operation::Records(RecordOperation::ReadOne(read)) if read.answer == ReadAnswer::Records => {
+                Records::One(read)
+            }
             _ => return Ok(None),
         };
         // The fingerprint depends on the layout of the types, which may differ in another version of the program.

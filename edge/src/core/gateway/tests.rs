@@ -8,7 +8,7 @@ use crate::core::{Form, OriginHead, Outcome, RequestParts, judge};
 use futures_util::FutureExt as _;
 use shared::cors::CorsOrigins;
 use shared::ident::ProjectName;
-use shared::key::{Access, Claims, EdgeIssuers, KeySet, SigningKey};
+use shared::key::{Access, EdgeIssuers, KeyClaims, KeySet, SigningKey};
 use shared::request_id::RequestId;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn key(access: Access) -> String {
 pub(in crate::core) fn key_of(project: &str, access: Access) -> String {
     let id = "01936f2a-7b3c-7def-8abc-0123456789ab".parse().unwrap();
     let project = ProjectName::parse(project).unwrap();
-    let claims = Claims::new(id, &project, access, NOW - 10, Some(NOW + 10));
+    let claims = KeyClaims::new(id, &project, access, NOW - 10, Some(NOW + 10));
     signer().sign(&claims).unwrap()
 }
 

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use crate::cli::progress::Progress;
 use crate::cli::system::{database, note, project};
 use crate::cli::{CliError, Context};
-use crate::database::admin::{Refusal, ScriptSession};
+use crate::database::admin::{ScriptSession, StatementRefusal};
 use crate::database::errno;
 use crate::query::sql::definer::blank_definer;
 use crate::query::sql::script::{DatabaseUse, Script, ScriptStatement, mentions};
@@ -66,7 +66,7 @@ impl LoadArgs {
         let session = system.admin.open_script(&account).await?;
         let stop = signal::stop_token().map_err(CliError::Signals)?;
         let progress = Progress::new(&format!("loading {}", self.file.display()), size);
-        let mut load = Load {
+        let mut load = ScriptLoad {
             arguments: &self,
             session,
             owned,
@@ -79,7 +79,7 @@ impl LoadArgs {
             () = stop.cancelled() => Err(CliError::failed("stopped by a signal", "the statements before were run")),
         };
         drop(progress);
-        let Load { session, answer, .. } = load;
+        let ScriptLoad { session, answer, .. } = load;
         session.close().await;
         outcome?;
         context.output.answer(&answer, |answer| {
@@ -118,7 +118,7 @@ async fn open(file: &Path) -> Result<(Box<dyn AsyncRead + Unpin>, Option<u64>), 
     Ok((Box::new(opened), Some(size)))
 }
 
-struct Load<'a> {
+struct ScriptLoad<'a> {
     arguments: &'a LoadArgs,
     session: ScriptSession,
     owned: Vec<DatabaseName>,
@@ -127,7 +127,7 @@ struct Load<'a> {
     answer: LoadedAnswer,
 }
 
-impl Load<'_> {
+impl ScriptLoad<'_> {
     async fn all(&mut self, input: &mut (dyn AsyncRead + Unpin), progress: &Progress) -> Result<(), CliError> {
         if let [only] = self.owned.as_slice() {
             let only = only.clone();
@@ -230,8 +230,8 @@ impl Load<'_> {
         self.accept(line, outcome)
     }
 
-    fn accept(&self, line: usize, outcome: Result<(), Refusal>) -> Result<(), CliError> {
-        let Err(Refusal { errno, reason }) = outcome else {
+    fn accept(&self, line: usize, outcome: Result<(), StatementRefusal>) -> Result<(), CliError> {
+        let Err(StatementRefusal { errno, reason }) = outcome else {
             return Ok(());
         };
         let message = format!("line {line}: MariaDB refused the statement: {reason}");

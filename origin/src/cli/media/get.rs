@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use shared::media::Rendition;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use super::target::Target;
+use super::target::FileArgument;
 use super::{MediaContext, OfProject, path_of, unless_stopped};
 use crate::cli::CliError;
 use crate::cli::progress::Progress;
@@ -26,7 +26,7 @@ use crate::signal;
 pub(super) struct GetArgs {
     /// The file: its id, or folder/name
     #[arg(value_name = "ID|PATH")]
-    file: Target,
+    file: FileArgument,
     /// The local file or directory; - is standard output [default: the file's own name, in the current directory]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -65,7 +65,7 @@ impl GetArgs {
             return unless_stopped(&stop, copied).await;
         }
         let target = self.target(&local_name(&row, rendition, object))?;
-        let part = Part::beside(&target)?;
+        let part = PartialFile::beside(&target)?;
         let copied = part.fill(context, &row, object);
         unless_stopped(&stop, copied).await?;
         part.become_file(&target, self.force)?;
@@ -147,9 +147,9 @@ fn stdout() -> io::Result<tokio::fs::File> {
     Ok(tokio::fs::File::from_std(stdout.into()))
 }
 
-struct Part(PathBuf);
+struct PartialFile(PathBuf);
 
-impl Part {
+impl PartialFile {
     /// The temporary file is beside `target`, so that renaming stays within one file system.
     fn beside(target: &Path) -> Result<Self, CliError> {
         let number = getrandom::u64().map_err(|error| unwritable(target, &io::Error::other(error)))?;
@@ -178,7 +178,7 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for PartialFile {
     fn drop(&mut self) {
         let _ = remove_file(&self.0);
     }

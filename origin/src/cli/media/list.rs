@@ -8,7 +8,7 @@ use shared::operation::media::MediaList;
 use super::put::{folder, kinds, name};
 use super::{MediaContext, OfProject, path_of};
 use crate::cli::system::{note, time};
-use crate::cli::{CliError, Table};
+use crate::cli::{CliError, TextTable};
 use crate::database::media::{MediaRow, ReadableFiles};
 use crate::media::payload::Whole;
 
@@ -58,7 +58,7 @@ impl ListArgs {
 }
 
 fn text(rows: &[MediaRow]) -> String {
-    let mut table = Table::new(["id", "size", "type", "private", "created", "file"]);
+    let mut table = TextTable::new(["id", "size", "type", "private", "created", "file"]);
     for row in rows {
         table.row([
             row.id.to_string(),

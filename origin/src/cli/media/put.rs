@@ -9,13 +9,13 @@ use shared::upload::{Existing, Visibility};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::source::Source;
+use super::source::InputFile;
 use super::{MediaContext, OfProject, path_of, stopped, unless_stopped};
 use crate::cli::progress::Progress;
-use crate::cli::{CliError, Table};
+use crate::cli::{CliError, TextTable};
 use crate::database::media::FileScope;
 use crate::files::remove_file;
-use crate::media::intake::{Claim, Intake};
+use crate::media::intake::{ClaimedFile, Intake};
 use crate::media::library::Publication;
 use crate::media::payload::{self, Whole};
 use crate::media::rights::UploadRights;
@@ -84,7 +84,7 @@ impl PutArgs {
                 false => Visibility::Undeclared,
             };
             let label = None;
-            let claim = Claim { name, label, kind, visibility };
+            let claim = ClaimedFile { name, label, kind, visibility };
             (claim, staged)
         });
         let examined =
@@ -104,7 +104,7 @@ impl PutArgs {
             .await?;
         let files: Vec<_> = rows.iter().map(|row| Whole::of(row, &context.links)).collect();
         context.context.output.answer(&files, |_| {
-            let mut table = Table::new(["id", "file", "url"]);
+            let mut table = TextTable::new(["id", "file", "url"]);
             for row in &rows {
                 table.row([row.id.to_string(), path_of(row), payload::url(row, &context.links)]);
             }
@@ -119,7 +119,7 @@ impl PutArgs {
         }
     }
 
-    fn named(&self, max: usize) -> Result<Vec<(MediaName, Source)>, CliError> {
+    fn named(&self, max: usize) -> Result<Vec<(MediaName, InputFile)>, CliError> {
         let usage = |message: String, hint: &str| CliError::Usage { message, hint: Some(hint.to_owned()) };
         if self.files.len() > max {
             let message = format!("{} files are more than the maximum of one upload, {max}", self.files.len());
@@ -129,9 +129,9 @@ impl PutArgs {
             let message = "--name is for one file".to_owned();
             return Err(usage(message, "put the files in one by one, or without --name"));
         }
-        let mut named: Vec<(MediaName, Source)> = Vec::with_capacity(self.files.len());
+        let mut named: Vec<(MediaName, InputFile)> = Vec::with_capacity(self.files.len());
         for path in &self.files {
-            let source = Source::of(path);
+            let source = InputFile::of(path);
             source.size()?;
             let name = match &self.name {
                 Some(name) => name.clone(),
@@ -147,7 +147,7 @@ impl PutArgs {
     }
 
     /// Fails before any file is read. Publishing checks the names again.
-    async fn check_names(&self, context: &MediaContext<'_>, named: &[(MediaName, Source)]) -> Result<(), CliError> {
+    async fn check_names(&self, context: &MediaContext<'_>, named: &[(MediaName, InputFile)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());
         }
@@ -179,7 +179,7 @@ impl<'a> Arrivals<'a> {
         Self { store, staged: Vec::new(), paths: Vec::new() }
     }
 
-    async fn take(&mut self, name: MediaName, source: Source, stop: &CancellationToken) -> Result<(), CliError> {
+    async fn take(&mut self, name: MediaName, source: InputFile, stop: &CancellationToken) -> Result<(), CliError> {
         let progress = Progress::new(name.as_str(), source.size()?);
         let mut pieces = source.read()?;
         let mut staging = self.store.stage();

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::target::Target;
+use super::target::FileArgument;
 use super::{MediaContext, OfProject, path_of};
 use crate::cli::CliError;
 use crate::cli::system::note;
@@ -13,7 +13,7 @@ use crate::database::media::{FileScope, MediaRow};
 pub(super) struct RemoveArgs {
     /// The files: ids, or folder/name; a name of digits alone is written with a / before it
     #[arg(value_name = "ID|PATH", required = true)]
-    files: Vec<Target>,
+    files: Vec<FileArgument>,
     #[command(flatten)]
     of: OfProject,
 }

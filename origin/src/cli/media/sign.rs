@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use shared::operation::media::SignedFor;
 
-use super::target::Target;
+use super::target::FileArgument;
 use super::{MediaContext, OfProject};
 use crate::cli::CliError;
 use crate::cli::system::note;
@@ -16,7 +16,7 @@ use crate::media::payload::Signed;
 pub(super) struct SignArgs {
     /// The file: its id, or folder/name
     #[arg(value_name = "ID|PATH")]
-    file: Target,
+    file: FileArgument,
     /// How long the URL is valid, as 30m or 7d; a week at most
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = valid_for)]
     expires: SignedFor,

@@ -14,12 +14,12 @@ use crate::media::store::PIECE_BYTES;
 const PIECES_AHEAD: usize = 2;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum InputFile {
     Stdin,
     File(PathBuf),
 }
 
-impl Source {
+impl InputFile {
     pub(super) fn of(path: &Path) -> Self {
         match path.as_os_str() == "-" {
             true => Self::Stdin,
@@ -95,7 +95,7 @@ fn send(mut from: impl Read, pieces: &mpsc::Sender<io::Result<Vec<u8>>>) -> io::
 }
 
 pub(super) struct Pieces {
-    source: Source,
+    source: InputFile,
     arriving: mpsc::Receiver<io::Result<Vec<u8>>>,
 }
 

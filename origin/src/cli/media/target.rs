@@ -12,12 +12,12 @@ use crate::cli::CliError;
 use crate::database::media::MediaRow;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum FileArgument {
     Id(MediaId),
     Path(FolderPath, MediaName),
 }
 
-impl FromStr for Target {
+impl FromStr for FileArgument {
     type Err = String;
 
     /// A name of digits needs a slash before it.
@@ -35,7 +35,7 @@ impl FromStr for Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for FileArgument {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Id(id) => write!(f, "with the id {id}"),
@@ -46,10 +46,10 @@ impl fmt::Display for Target {
 }
 
 impl MediaContext<'_> {
-    pub(super) async fn find(&self, project: &ProjectName, target: &Target) -> Result<MediaRow, CliError> {
+    pub(super) async fn find(&self, project: &ProjectName, target: &FileArgument) -> Result<MediaRow, CliError> {
         let found = match target {
-            Target::Id(id) => self.table.get(project, *id).await,
-            Target::Path(folder, name) => {
+            FileArgument::Id(id) => self.table.get(project, *id).await,
+            FileArgument::Path(folder, name) => {
                 let path = FilePath { project: project.clone(), folder: folder.clone(), name: name.clone() };
                 self.table.lookup(&path).await
             }
@@ -66,18 +66,18 @@ impl MediaContext<'_> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Target {
+    fn read(text: &str) -> FileArgument {
         text.parse().unwrap()
     }
 
-    fn path(folder: &str, name: &str) -> Target {
+    fn path(folder: &str, name: &str) -> FileArgument {
         let folder = FolderPath::parse(folder).unwrap();
-        Target::Path(folder, MediaName::parse(name).unwrap())
+        FileArgument::Path(folder, MediaName::parse(name).unwrap())
     }
 
     #[test]
     fn digits_are_an_id_and_all_else_is_a_path() {
-        assert_eq!(read("12"), Target::Id(12.into()));
+        assert_eq!(read("12"), FileArgument::Id(12.into()));
         assert_eq!(read("/12"), path("", "12"));
         assert_eq!(read("12.png"), path("", "12.png"));
         assert_eq!(read("a/b/ü.png"), path("a/b", "ü.png"));
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn paths_that_no_file_has_are_refused() {
         for text in ["", "/", "a/", "a//b", "../b", "a\\b", "a/.."] {
-            assert!(text.parse::<Target>().is_err(), "{text:?}");
+            assert!(text.parse::<FileArgument>().is_err(), "{text:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::database::typed_rows;
 
 /// The numbers of recorded keys, databases and media files of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Content {
+pub struct InstallationContent {
     pub keys: u64,
     pub databases: u64,
     pub files: u64,
@@ -19,14 +19,14 @@ pub struct Content {
 impl Admin {
     /// Counts the rows of the system schema: recorded keys (expired and revoked ones too), databases, media files,
     /// projects, roles and issuers.
-    pub async fn content(&self) -> Result<Content, AdminError> {
+    pub async fn content(&self) -> Result<InstallationContent, AdminError> {
         let mut conn = self.conn().await?;
         let counts = "SELECT (SELECT COUNT(*) FROM selkie.`keys`), (SELECT COUNT(*) FROM selkie.`databases`), \
              (SELECT COUNT(*) FROM selkie.media), (SELECT COUNT(*) FROM selkie.projects WHERE name <> 'default') + \
              (SELECT COUNT(*) FROM selkie.roles) + (SELECT COUNT(*) FROM selkie.issuers)";
         let counts: Option<(u64, u64, u64, u64)> = self.within(typed_rows::first(conn.query_iter(counts))).await?;
         let (keys, databases, files, others) = counts.ok_or(AdminError::Corrupt("count"))?;
-        Ok(Content { keys, databases, files, others })
+        Ok(InstallationContent { keys, databases, files, others })
     }
 
     /// Drops `databases` and the system schema `selkie`, if they exist.

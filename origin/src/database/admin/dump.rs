@@ -110,12 +110,12 @@ impl RecordHead {
         Self { kind, database, name, settings: None, database_collation: None, bytes: 0 }
     }
 
-    fn fault(&self, reason: String) -> Fault {
+    fn fault(&self, reason: String) -> ObjectFault {
         let object = match self.kind {
             RecordKind::Database => format!("database {}", self.database),
             kind => format!("{} {}.{}", kind.noun(), self.database, self.name),
         };
-        Fault { object, reason }
+        ObjectFault { object, reason }
     }
 
     fn with_statement(mut self, statement: &[u8]) -> Result<Vec<u8>, AdminError> {
@@ -130,13 +130,13 @@ impl RecordHead {
 
 /// An object that could not be saved or restored, such as `view shop.sales`, and MariaDB's reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
+pub struct ObjectFault {
     pub object: String,
     pub reason: String,
 }
 
 #[derive(Debug)]
-pub struct Record {
+pub struct DumpRecord {
     head: RecordHead,
     statement: Vec<u8>,
 }
@@ -161,7 +161,7 @@ impl RecordReader {
     }
 
     /// Returns the next record; `None` if it is not complete yet.
-    pub fn next_record(&mut self) -> Result<Option<Record>, Malformed> {
+    pub fn next_record(&mut self) -> Result<Option<DumpRecord>, Malformed> {
         let head = match self.head.take() {
             Some(head) => head,
             None => {
@@ -184,7 +184,7 @@ impl RecordReader {
         }
         let statement = rest[..head.bytes].to_vec();
         self.at += head.bytes + 1;
-        Ok(Some(Record { head, statement }))
+        Ok(Some(DumpRecord { head, statement }))
     }
 
     /// Returns whether all bytes were returned as records.
@@ -194,10 +194,10 @@ impl RecordReader {
 }
 
 /// Splits MariaDB's refusals of one statement, after which the session can go on, from errors that end it.
-fn refusal(error: mysql_async::Error, user: &str) -> Result<Refusal, AdminError> {
+fn refusal(error: mysql_async::Error, user: &str) -> Result<StatementRefusal, AdminError> {
     let of = match &error {
         mysql_async::Error::Server(server) => {
-            Some(Refusal { errno: server.code, reason: format!("{} ({})", server.message, server.code) })
+            Some(StatementRefusal { errno: server.code, reason: format!("{} ({})", server.message, server.code) })
         }
         _ => None,
     };
@@ -209,12 +209,12 @@ fn refusal(error: mysql_async::Error, user: &str) -> Result<Refusal, AdminError>
 
 /// MariaDB's refusal of one statement.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct StatementRefusal {
     pub errno: u16,
     pub reason: String,
 }
 
-impl Refusal {
+impl StatementRefusal {
     /// Returns whether the statement may succeed once other statements were run.
     fn may_succeed_later(&self) -> bool {
         !matches!(self.errno, 0 | errno::STATEMENT_TIMEOUT)
@@ -241,7 +241,7 @@ impl super::Admin {
         &self,
         user: &str,
         exchange: impl Future<Output = mysql_async::Result<T>>,
-    ) -> Result<Result<T, Refusal>, AdminError> {
+    ) -> Result<Result<T, StatementRefusal>, AdminError> {
         match tokio::time::timeout(WAIT, self.pool.on(exchange)).await {
             Ok(Ok(value)) => Ok(Ok(value)),
             Ok(Err(error)) => refusal(error, user).map(Err),

@@ -5,7 +5,7 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 use shared::ident::DatabaseName;
 
-use super::dump::Refusal;
+use super::dump::StatementRefusal;
 use super::quote::ident;
 use super::{Admin, AdminError};
 use crate::config::Account;
@@ -33,11 +33,11 @@ impl Admin {
 
 impl ScriptSession {
     /// Runs a statement; its rows are discarded. The inner error is MariaDB's refusal.
-    pub async fn run(&mut self, statement: Vec<u8>) -> Result<Result<(), Refusal>, AdminError> {
+    pub async fn run(&mut self, statement: Vec<u8>) -> Result<Result<(), StatementRefusal>, AdminError> {
         self.admin.try_within(&self.user, self.conn.query_drop(statement)).await
     }
 
-    pub async fn choose(&mut self, database: &DatabaseName) -> Result<Result<(), Refusal>, AdminError> {
+    pub async fn choose(&mut self, database: &DatabaseName) -> Result<Result<(), StatementRefusal>, AdminError> {
         self.run(format!("USE {}", ident(database.as_str())).into_bytes()).await
     }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
-use shared::operation::read::{Answer, Count, Read, ReadOne};
+use shared::operation::read::{Count, Read, ReadAnswer, ReadOne};
 use shared::request::{LIMITED_HEADER, MORE_HEADER};
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ impl Attempt<'_> {
             select.limit_to_one();
         }
         Ok(match read.answer {
-            Answer::Explanation => explained(select, scope),
-            Answer::Records => {
+            ReadAnswer::Explanation => explained(select, scope),
+            ReadAnswer::Records => {
                 let reading = Reading {
                     includes: select.includes().to_vec(),
                     second_connection: None,
@@ -164,8 +164,8 @@ fn answer(found: Found, format: Format) -> Result<Response, Failure> {
 pub(super) fn prepare_one<'p>(select: Select, read: &ReadOne, scope: &Scope<'_>) -> Prepared<'p> {
     let (layout, includes) = (Arc::clone(select.layout()), select.includes().to_vec());
     match read.answer {
-        Answer::Explanation => explained(select, scope),
-        Answer::Records => {
+        ReadAnswer::Explanation => explained(select, scope),
+        ReadAnswer::Records => {
             Prepared::One(ReadingOne { statement: sql::select(select, scope), layout, includes, format: read.format })
         }
     }

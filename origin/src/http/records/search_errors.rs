@@ -5,7 +5,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::operation::RecordOperation;
 use shared::operation::filter::{Condition, MatchMode, Test};
-use shared::operation::write::Target;
+use shared::operation::write::WriteTarget;
 
 struct Search {
     code: ErrorCode,
@@ -76,10 +76,10 @@ fn searches(operation: &RecordOperation) -> Vec<Search> {
     found
 }
 
-fn matching(target: &Target) -> Option<&Condition> {
+fn matching(target: &WriteTarget) -> Option<&Condition> {
     match target {
-        Target::Record(_) => None,
-        Target::Matching(condition) => Some(condition),
+        WriteTarget::Record(_) => None,
+        WriteTarget::Matching(condition) => Some(condition),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::query::plan::{
 use crate::query::sql::{self, Statement};
 use shared::error::{ErrorCode, Problem};
 use shared::operation::RecordOperation;
-use shared::operation::write::Rows;
+use shared::operation::write::InsertedRows;
 use shared::{conditional, envelope};
 use std::sync::Arc;
 
@@ -165,7 +165,7 @@ pub(in crate::http) fn inserted(written: &Written, answer: InsertAnswer) -> Vec<
 
 /// If the table's engine has no transactions, earlier rows of the list may be stored.
 pub(super) fn mention_stored(problem: Problem, operation: &RecordOperation, traits: Traits) -> Problem {
-    let is_list = matches!(operation, RecordOperation::Insert(insert) if matches!(insert.rows, Rows::Batch(_)));
+    let is_list = matches!(operation, RecordOperation::Insert(insert) if matches!(insert.rows, InsertedRows::Batch(_)));
     let is_late = problem.details().is_some_and(|details| details.refusal.is_some() && details.row != Some(0));
     if !is_list || !is_late || traits.view || traits.inserts.transactional {
         return problem;

@@ -2,7 +2,7 @@
 
 use crate::database::media::{MediaRow, UploadRow};
 use crate::http::body::BodyReader;
-use crate::media::intake::Claim;
+use crate::media::intake::ClaimedFile;
 use crate::media::library::Publication;
 use crate::media::resumable::LockedUpload;
 use crate::media::rights::UploadRights;
@@ -112,7 +112,7 @@ async fn publish(
     let (staged, file) = upload.staged().await?;
     // The role's rights may have changed since the upload began.
     super::check(rights, &file, upload.row().length)?;
-    let claim = Claim { name: file.name, label: file.label, kind: file.kind, visibility: file.visibility };
+    let claim = ClaimedFile { name: file.name, label: file.label, kind: file.kind, visibility: file.visibility };
     let project = upload.row().project.clone();
     let examined = app.intake.examine_all((&project, caller), rights, [(claim, staged)]);
     let publication = Publication {

@@ -88,7 +88,7 @@ fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     let (Some((_, pitm)), Some((_, iprp))) = (find(b"pitm"), find(b"iprp")) else {
         return Ok(None);
     };
-    let mut pitm = Fields::of(pitm);
+    let mut pitm = BoxFields::of(pitm);
     let version = pitm.version_and_flags().0;
     let primary = pitm.item(version);
     let (mut properties, mut associated) = (Vec::new(), Vec::new());
@@ -121,7 +121,7 @@ fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
 }
 
 fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
-    let mut fields = Fields::of(ipma);
+    let mut fields = BoxFields::of(ipma);
     let (version, flags) = fields.version_and_flags();
     let mut found = Vec::new();
     for _ in 0..fields.number(4) {
@@ -143,11 +143,11 @@ fn associations(ipma: &[u8], wanted: u32) -> Vec<u16> {
     found
 }
 
-struct Fields<'c> {
+struct BoxFields<'c> {
     rest: &'c [u8],
 }
 
-impl<'c> Fields<'c> {
+impl<'c> BoxFields<'c> {
     fn of(rest: &'c [u8]) -> Self {
         Self { rest }
     }

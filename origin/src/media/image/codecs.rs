@@ -1,8 +1,8 @@
 //! Decodes WebP, BMP and bitmaps in icons with the crate `image`, which needs memory for the whole image.
 
-use super::raster::{Layout, Raster, orientation};
+use super::raster::{PixelLayout, Raster, orientation};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Limits, Size, Target, colour};
+use super::{Decode, Header, ImageFault, Limits, Scaling, Size, colour};
 use ::image::codecs::{bmp::BmpDecoder, webp::WebPDecoder};
 use ::image::metadata::Orientation;
 use ::image::{ColorType, ImageDecoder};
@@ -49,13 +49,13 @@ pub(super) fn header<D: ImageDecoder + 'static>(decoder: D, working_bytes: u64) 
     })
 }
 
-fn decode<D: ImageDecoder>(mut decoder: D, target: Target) -> Result<Raster, ImageFault> {
+fn decode<D: ImageDecoder>(mut decoder: D, target: Scaling) -> Result<Raster, ImageFault> {
     let icc = decoder.icc_profile()?.filter(|profile| profile.len() <= colour::ICC_MAX_BYTES);
     let orientation = decoder.exif_metadata()?.map_or(Orientation::NoTransforms, |exif| orientation(&exif));
     let layout = match decoder.color_type() {
-        ColorType::L8 => Layout::Grey,
-        ColorType::Rgb8 => Layout::Rgb,
-        ColorType::Rgba8 => Layout::Rgba,
+        ColorType::L8 => PixelLayout::Grey,
+        ColorType::Rgb8 => PixelLayout::Rgb,
+        ColorType::Rgba8 => PixelLayout::Rgba,
         _ => return Err(ImageFault::Unsupported),
     };
     let mut pixels = vec![0; decoder.total_bytes() as usize];

@@ -1,6 +1,6 @@
 //! Converts a thumbnail from the image's ICC profile to sRGB.
 
-use super::raster::Layout;
+use super::raster::PixelLayout;
 use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
 
 /// PNG has its own limit. Profiles of printers have 1 to 2 MB.
@@ -8,21 +8,21 @@ pub(super) const ICC_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// The new layout is never CMYK. As in browsers, an ICC profile is ignored if it is invalid or is for another colour
 /// space than that of the pixels.
-pub(super) fn to_srgb(layout: Layout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (Layout, Vec<u8>) {
+pub(super) fn to_srgb(layout: PixelLayout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (PixelLayout, Vec<u8>) {
     match icc.and_then(|icc| converted(layout, &pixels, icc)) {
         Some(done) => done,
-        None if layout == Layout::Cmyk => (Layout::Rgb, plain_inks(&pixels)),
+        None if layout == PixelLayout::Cmyk => (PixelLayout::Rgb, plain_inks(&pixels)),
         None => (layout, pixels),
     }
 }
 
-fn converted(layout: Layout, pixels: &[u8], icc: &[u8]) -> Option<(Layout, Vec<u8>)> {
+fn converted(layout: PixelLayout, pixels: &[u8], icc: &[u8]) -> Option<(PixelLayout, Vec<u8>)> {
     let profile = ColorProfile::new_from_slice(icc).ok()?;
     let (space, from, to, result) = match layout {
-        Layout::Grey => (DataColorSpace::Gray, moxcms::Layout::Gray, moxcms::Layout::Rgb, Layout::Rgb),
-        Layout::Rgb => (DataColorSpace::Rgb, moxcms::Layout::Rgb, moxcms::Layout::Rgb, Layout::Rgb),
-        Layout::Rgba => (DataColorSpace::Rgb, moxcms::Layout::Rgba, moxcms::Layout::Rgba, Layout::Rgba),
-        Layout::Cmyk => (DataColorSpace::Cmyk, moxcms::Layout::Rgba, moxcms::Layout::Rgb, Layout::Rgb),
+        PixelLayout::Grey => (DataColorSpace::Gray, moxcms::Layout::Gray, moxcms::Layout::Rgb, PixelLayout::Rgb),
+        PixelLayout::Rgb => (DataColorSpace::Rgb, moxcms::Layout::Rgb, moxcms::Layout::Rgb, PixelLayout::Rgb),
+        PixelLayout::Rgba => (DataColorSpace::Rgb, moxcms::Layout::Rgba, moxcms::Layout::Rgba, PixelLayout::Rgba),
+        PixelLayout::Cmyk => (DataColorSpace::Cmyk, moxcms::Layout::Rgba, moxcms::Layout::Rgb, PixelLayout::Rgb),
     };
     if profile.color_space != space {
         return None;

@@ -1,8 +1,8 @@
 //! Decodes the first frame of a GIF onto the GIF's canvas, and checks that all other frames are complete.
 
-use super::raster::{Layout, Raster};
+use super::raster::{PixelLayout, Raster};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Size, Target};
+use super::{Decode, Header, ImageFault, Scaling, Size};
 use ::gif::{ColorOutput, DecodeOptions, Decoder, MemoryLimit};
 use ::image::metadata::Orientation;
 use shared::limits::IMAGE_MAX_PIXELS;
@@ -35,7 +35,7 @@ fn options() -> DecodeOptions {
     options
 }
 
-fn decode(mut decoder: Decoder<BufReader<File>>, file: File, target: Target) -> Result<Raster, ImageFault> {
+fn decode(mut decoder: Decoder<BufReader<File>>, file: File, target: Scaling) -> Result<Raster, ImageFault> {
     let frame = decoder.current_frame_info().ok_or(ImageFault::Cut)?;
     let (left, top) = (usize::from(frame.left), usize::from(frame.top));
     let (width, height) = (usize::from(frame.width), usize::from(frame.height));
@@ -47,7 +47,7 @@ fn decode(mut decoder: Decoder<BufReader<File>>, file: File, target: Target) -> 
     decoder.read_into_buffer(&mut indices)?;
     let palette = colours(decoder.palette()?, transparent);
     let screen = target.from;
-    let mut shrinker = Shrinker::new(target, Layout::Rgba);
+    let mut shrinker = Shrinker::new(target, PixelLayout::Rgba);
     let mut row = vec![[0_u8; 4]; screen.width as usize];
     for y in 0..screen.height as usize {
         row.fill([0; 4]);

@@ -10,7 +10,7 @@ const BITMAP_MAX_BYTES: u32 = 5 * 1024 * 1024;
 
 const PNG_SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
-struct Entry {
+struct IconEntry {
     /// The file stores 0 for 256.
     sides: [u8; 2],
     pixels: u32,
@@ -40,17 +40,17 @@ pub(super) fn open(mut file: File, file_bytes: u64) -> Result<Header, ImageFault
     codecs::header(IcoDecoder::new(Cursor::new(icon))?, icon_bytes)
 }
 
-fn largest(file: &mut File, file_bytes: u64) -> Result<Entry, ImageFault> {
+fn largest(file: &mut File, file_bytes: u64) -> Result<IconEntry, ImageFault> {
     let mut head = [0; 6];
     file.read_exact(&mut head)?;
     let [.., low, high] = head;
     let mut entries = vec![0; usize::from(u16::from_le_bytes([low, high])) * 16];
     file.read_exact(&mut entries)?;
     let side = |length: u8| u32::from(length.wrapping_sub(1)) + 1;
-    let mut largest: Option<Entry> = None;
+    let mut largest: Option<IconEntry> = None;
     for entry in entries.as_chunks::<16>().0 {
         let [width, height, _, _, _, _, b0, b1, s0, s1, s2, s3, o0, o1, o2, o3] = *entry;
-        let entry = Entry {
+        let entry = IconEntry {
             sides: [width, height],
             pixels: side(width) * side(height),
             bits: u16::from_le_bytes([b0, b1]),
@@ -94,7 +94,7 @@ fn resolve_mask(bitmap: &mut Vec<u8>) {
 }
 
 /// Takes the sizes from the bitmap's header if possible, since those in `entry` may be wrong.
-fn of_one(entry: &Entry, bitmap: &[u8]) -> Vec<u8> {
+fn of_one(entry: &IconEntry, bitmap: &[u8]) -> Vec<u8> {
     let mut icon = vec![0, 0, 1, 0, 1, 0];
     match *bitmap {
         // A header with sides of 32 bits. Its height is that of the picture and the mask together.

@@ -3,8 +3,8 @@
 
 mod segments;
 
-use super::raster::{Layout, Raster};
-use super::{Decode, Header, ImageFault, Limits, Size, Target};
+use super::raster::{PixelLayout, Raster};
+use super::{Decode, Header, ImageFault, Limits, Scaling, Size};
 use segments::Segments;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -28,7 +28,7 @@ pub(super) fn open(file: File, limits: &Limits) -> Result<Header, ImageFault> {
     if segments.precision > PRECISION_MAX_BITS {
         return Ok(Header { size, memory_bytes: 0, decode: Decode::Shown(size.turned(segments.orientation())) });
     }
-    let target = Target { from: size, to: size.within(limits.thumbnail_edge) };
+    let target = Scaling { from: size, to: size.within(limits.thumbnail_edge) };
     let scale = scale(&segments, target);
     let reduced = scale.scale(size.width as usize) * scale.scale(size.height as usize);
     let memory_bytes = segments.data_bytes()
@@ -39,7 +39,7 @@ pub(super) fn open(file: File, limits: &Limits) -> Result<Header, ImageFault> {
     Ok(Header { size, memory_bytes, decode: Decode::Pixels(Box::new(move |target| decode(file, segments, target))) })
 }
 
-fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, ImageFault> {
+fn decode(mut file: File, segments: Segments, target: Scaling) -> Result<Raster, ImageFault> {
     let mut data = Vec::with_capacity(segments.data_bytes() as usize);
     data.extend_from_slice(&segments.head);
     file.seek(SeekFrom::Start(segments.scans.start))?;
@@ -54,9 +54,9 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
     let scale = scale(&segments, target);
     decoder.set_scaling_factor(scale).map_err(|_| ImageFault::Unsupported)?;
     let (format, layout) = match header.colorspace {
-        Colorspace::Gray => (PixelFormat::GRAY, Layout::Grey),
-        Colorspace::CMYK | Colorspace::YCCK => (PixelFormat::CMYK, Layout::Cmyk),
-        _ => (PixelFormat::RGB, Layout::Rgb),
+        Colorspace::Gray => (PixelFormat::GRAY, PixelLayout::Grey),
+        Colorspace::CMYK | Colorspace::YCCK => (PixelFormat::CMYK, PixelLayout::Cmyk),
+        _ => (PixelFormat::RGB, PixelLayout::Rgb),
     };
     let (width, height) = (scale.scale(header.width), scale.scale(header.height));
     let mut pixels = vec![0; width * height * format.size()];
@@ -65,7 +65,7 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
         Err(error) if !is_harmless(&error) => return Err(fault(&error)),
         _ => {}
     }
-    if layout == Layout::Cmyk && segments.adobe {
+    if layout == PixelLayout::Cmyk && segments.adobe {
         pixels.iter_mut().for_each(|ink| *ink = 255 - *ink);
     }
     let exact = |side: u32| f64::from(side) * scale.num() as f64 / scale.denom() as f64;
@@ -80,7 +80,7 @@ fn decode(mut file: File, segments: Segments, target: Target) -> Result<Raster, 
 }
 
 /// Scales to at least 1.5 times the thumbnail's size, so that the final filter has enough pixels.
-fn scale(segments: &Segments, Target { from, to }: Target) -> ScalingFactor {
+fn scale(segments: &Segments, Scaling { from, to }: Scaling) -> ScalingFactor {
     if segments.lossless {
         return ScalingFactor::ONE;
     }

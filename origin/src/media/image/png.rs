@@ -1,8 +1,8 @@
 //! Decodes PNG row by row, with memory for a few rows only; an interlaced image is decoded as a whole.
 
-use super::raster::{EXIF_MAX_BYTES, Layout, orientation};
+use super::raster::{EXIF_MAX_BYTES, PixelLayout, orientation};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Size, Target};
+use super::{Decode, Header, ImageFault, Scaling, Size};
 use ::image::metadata::Orientation;
 use ::png::{ColorType, Decoder, Limits, Reader, Transformations};
 use std::fs::File;
@@ -30,12 +30,12 @@ pub(super) fn open(file: File) -> Result<Header, ImageFault> {
     })
 }
 
-fn decode(mut reader: Reader<BufReader<File>>, target: Target) -> Result<super::Raster, ImageFault> {
+fn decode(mut reader: Reader<BufReader<File>>, target: Scaling) -> Result<super::Raster, ImageFault> {
     let (colours, _) = reader.output_color_type();
     let layout = match colours {
-        ColorType::Grayscale => Layout::Grey,
-        ColorType::Rgb => Layout::Rgb,
-        ColorType::GrayscaleAlpha | ColorType::Rgba => Layout::Rgba,
+        ColorType::Grayscale => PixelLayout::Grey,
+        ColorType::Rgb => PixelLayout::Rgb,
+        ColorType::GrayscaleAlpha | ColorType::Rgba => PixelLayout::Rgba,
         ColorType::Indexed => return Err(ImageFault::Corrupt),
     };
     let mut shrinker = Shrinker::new(target, layout);

@@ -4,7 +4,7 @@ use super::Size;
 use ::image::metadata::Orientation;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum PixelLayout {
     Grey,
     Rgb,
     /// Colours are not premultiplied with opacity.
@@ -13,7 +13,7 @@ pub(super) enum Layout {
     Cmyk,
 }
 
-impl Layout {
+impl PixelLayout {
     pub(super) const fn bytes(self) -> usize {
         match self {
             Self::Grey => 1,
@@ -28,7 +28,7 @@ pub(super) struct Raster {
     /// The size of the image in pixels of the raster. After shrinking, the image may cover only a part of the last
     /// column and row.
     pub(super) covered: (f64, f64),
-    pub(super) layout: Layout,
+    pub(super) layout: PixelLayout,
     pub(super) pixels: Vec<u8>,
     pub(super) icc: Option<Vec<u8>>,
     pub(super) orientation: Orientation,

@@ -1,8 +1,8 @@
 //! Shrinks an image by an integer factor, row by row, so that decoders that give single rows need no memory for the
 //! full image. Then [`super::thumbnail`] shrinks the result further, with a better filter.
 
-use super::raster::{Layout, Raster};
-use super::{ImageFault, Size, Target};
+use super::raster::{PixelLayout, Raster};
+use super::{ImageFault, Scaling, Size};
 use ::image::metadata::Orientation;
 
 /// The sum of a column of samples must fit into 16 bits.
@@ -15,7 +15,7 @@ pub(super) struct Shrinker {
     from: Size,
     to: Size,
     factor: u32,
-    layout: Layout,
+    layout: PixelLayout,
     /// One sum for each byte of a row.
     columns: Sums,
     rows: u32,
@@ -29,14 +29,14 @@ enum Sums {
 }
 
 impl Shrinker {
-    pub(super) fn new(target: Target, layout: Layout) -> Self {
+    pub(super) fn new(target: Scaling, layout: PixelLayout) -> Self {
         let factor = factor(target);
         let to = Size { width: target.from.width.div_ceil(factor), height: target.from.height.div_ceil(factor) };
         let bytes = target.from.width as usize * layout.bytes();
         let columns = match layout {
             _ if factor == 1 => Sums::None,
-            Layout::Rgba => Sums::Weighted(vec![0; bytes]),
-            Layout::Grey | Layout::Rgb | Layout::Cmyk => Sums::Plain(vec![0; bytes]),
+            PixelLayout::Rgba => Sums::Weighted(vec![0; bytes]),
+            PixelLayout::Grey | PixelLayout::Rgb | PixelLayout::Cmyk => Sums::Plain(vec![0; bytes]),
         };
         Self {
             from: target.from,
@@ -86,13 +86,13 @@ impl Shrinker {
         let pixels = &mut self.pixels;
         match (&mut self.columns, self.layout) {
             (Sums::None, _) => {}
-            (Sums::Plain(sums), Layout::Grey) => {
+            (Sums::Plain(sums), PixelLayout::Grey) => {
                 means::<1>(sums, factor, rows, pixels);
             }
-            (Sums::Plain(sums), Layout::Rgb) => {
+            (Sums::Plain(sums), PixelLayout::Rgb) => {
                 means::<3>(sums, factor, rows, pixels);
             }
-            (Sums::Plain(sums), Layout::Cmyk | Layout::Rgba) => {
+            (Sums::Plain(sums), PixelLayout::Cmyk | PixelLayout::Rgba) => {
                 means::<4>(sums, factor, rows, pixels);
             }
             (Sums::Weighted(sums), _) => weighted_means(sums, factor, rows, pixels),
@@ -115,7 +115,7 @@ impl Shrinker {
     }
 }
 
-fn factor(Target { from, to }: Target) -> u32 {
+fn factor(Scaling { from, to }: Scaling) -> u32 {
     let across = from.width / (OVERSAMPLING * to.width);
     let down = from.height / (OVERSAMPLING * to.height);
     across.min(down).clamp(1, FACTOR_MAX)

@@ -1,6 +1,6 @@
 //! Makes a thumbnail of a decoded image of any format: resized, in sRGB, upright, without metadata.
 
-use super::raster::{Layout, Raster};
+use super::raster::{PixelLayout, Raster};
 use super::{ImageFault, Size, colour};
 use ::image::metadata::Orientation;
 use ::image::{DynamicImage, GrayImage, RgbImage, RgbaImage};
@@ -36,9 +36,9 @@ fn resize(raster: Raster, to: Size) -> Result<Vec<u8>, ImageFault> {
         return Ok(raster.pixels);
     }
     let kind = match raster.layout {
-        Layout::Grey => PixelType::U8,
-        Layout::Rgb => PixelType::U8x3,
-        Layout::Rgba | Layout::Cmyk => PixelType::U8x4,
+        PixelLayout::Grey => PixelType::U8,
+        PixelLayout::Rgb => PixelType::U8x3,
+        PixelLayout::Rgba | PixelLayout::Cmyk => PixelType::U8x4,
     };
     let Size { width, height } = raster.size;
     let from = ImageRef::new(width, height, &raster.pixels, kind).map_err(|_| ImageFault::Corrupt)?;
@@ -47,18 +47,18 @@ fn resize(raster: Raster, to: Size) -> Result<Vec<u8>, ImageFault> {
     let options = ResizeOptions::new()
         .resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
         .crop(0.0, 0.0, across, down)
-        .use_alpha(raster.layout == Layout::Rgba);
+        .use_alpha(raster.layout == PixelLayout::Rgba);
     Resizer::new().resize(&from, &mut small, &options).map_err(|_| ImageFault::Corrupt)?;
     Ok(small.into_vec())
 }
 
-fn turn(layout: Layout, pixels: Vec<u8>, size: Size, orientation: Orientation) -> Option<DynamicImage> {
+fn turn(layout: PixelLayout, pixels: Vec<u8>, size: Size, orientation: Orientation) -> Option<DynamicImage> {
     let Size { width, height } = size;
     let mut image = match layout {
-        Layout::Grey => DynamicImage::ImageLuma8(GrayImage::from_raw(width, height, pixels)?),
-        Layout::Rgb => DynamicImage::ImageRgb8(RgbImage::from_raw(width, height, pixels)?),
-        Layout::Rgba => DynamicImage::ImageRgba8(RgbaImage::from_raw(width, height, pixels)?),
-        Layout::Cmyk => return None,
+        PixelLayout::Grey => DynamicImage::ImageLuma8(GrayImage::from_raw(width, height, pixels)?),
+        PixelLayout::Rgb => DynamicImage::ImageRgb8(RgbImage::from_raw(width, height, pixels)?),
+        PixelLayout::Rgba => DynamicImage::ImageRgba8(RgbaImage::from_raw(width, height, pixels)?),
+        PixelLayout::Cmyk => return None,
     };
     image.apply_orientation(orientation);
     Some(image)

@@ -1,8 +1,8 @@
 //! Decodes the first page of TIFF and BigTIFF files, strip by strip or tile by tile, with one row of tiles in memory.
 
-use super::raster::{Layout, Raster};
+use super::raster::{PixelLayout, Raster};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Limits, Size, Target, colour};
+use super::{Decode, Header, ImageFault, Limits, Scaling, Size, colour};
 use ::image::metadata::Orientation;
 use ::tiff::decoder::{Decoder, DecodingResult};
 use ::tiff::tags::Tag;
@@ -16,12 +16,12 @@ const JPEG: u16 = 7;
 /// A multiple of the memory for the samples of a strip or tile.
 const JPEG_COPIES: u64 = 6;
 
-type Reader = Decoder<BufReader<File>>;
+type TiffReader = Decoder<BufReader<File>>;
 
 struct Samples {
     colours: ColorType,
     multiplied: bool,
-    layout: Layout,
+    layout: PixelLayout,
 }
 
 pub(super) fn open(file: File, file_bytes: u64, limits: &Limits) -> Result<Header, ImageFault> {
@@ -99,7 +99,7 @@ fn first_size(file: &mut BufReader<File>) -> Result<Size, ImageFault> {
     }
 }
 
-fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u64, ImageFault> {
+fn memory_bytes(decoder: &mut TiffReader, samples: &Samples, size: Size) -> Result<u64, ImageFault> {
     let (chunk_width, chunk_height) = decoder.chunk_dimensions();
     let rows = u64::from(chunk_height.min(size.height));
     let pixels = u64::from(chunk_width.min(size.width)) * rows;
@@ -120,7 +120,7 @@ fn memory_bytes(decoder: &mut Reader, samples: &Samples, size: Size) -> Result<u
         .saturating_add(shrink::memory_bytes(size)))
 }
 
-fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault> {
+fn check_length(decoder: &mut TiffReader, file_bytes: u64) -> Result<(), ImageFault> {
     for (offsets, lengths) in [(Tag::StripOffsets, Tag::StripByteCounts), (Tag::TileOffsets, Tag::TileByteCounts)] {
         let offsets = decoder.find_tag_unsigned_vec::<u64>(offsets)?;
         let lengths = decoder.find_tag_unsigned_vec::<u64>(lengths)?;
@@ -134,7 +134,7 @@ fn check_length(decoder: &mut Reader, file_bytes: u64) -> Result<(), ImageFault>
 }
 
 /// Refuses variants that the decoder misreads, such as a reversed bit order or a separate plane for each sample.
-fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
+fn samples(decoder: &mut TiffReader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
     let mut tag = |tag, default| -> Result<u16, ImageFault> { Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default)) };
     let stored = tag(Tag::SamplesPerPixel, 1)?;
@@ -146,16 +146,16 @@ fn samples(decoder: &mut Reader) -> Result<Samples, ImageFault> {
     }
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples)?;
     let layout = match colours {
-        ColorType::Gray(1 | 2 | 4 | 8 | 16 | 32) => Layout::Grey,
-        ColorType::RGB(8 | 16 | 32) | ColorType::YCbCr(8) => Layout::Rgb,
-        ColorType::RGBA(8 | 16 | 32) | ColorType::Multiband { bit_depth: 8 | 16, num_samples: 2 } => Layout::Rgba,
-        ColorType::CMYK(8 | 16) => Layout::Cmyk,
+        ColorType::Gray(1 | 2 | 4 | 8 | 16 | 32) => PixelLayout::Grey,
+        ColorType::RGB(8 | 16 | 32) | ColorType::YCbCr(8) => PixelLayout::Rgb,
+        ColorType::RGBA(8 | 16 | 32) | ColorType::Multiband { bit_depth: 8 | 16, num_samples: 2 } => PixelLayout::Rgba,
+        ColorType::CMYK(8 | 16) => PixelLayout::Cmyk,
         _ => return Err(ImageFault::Unsupported),
     };
     Ok(Samples { colours, multiplied: extra.is_some_and(|extra| extra.first() == Some(&1)), layout })
 }
 
-fn orientation(decoder: &mut Reader) -> Orientation {
+fn orientation(decoder: &mut TiffReader) -> Orientation {
     decoder
         .find_tag_unsigned::<u8>(Tag::Orientation)
         .ok()
@@ -164,7 +164,7 @@ fn orientation(decoder: &mut Reader) -> Orientation {
         .unwrap_or(Orientation::NoTransforms)
 }
 
-fn decode(mut decoder: Reader, samples: &Samples, target: Target) -> Result<Raster, ImageFault> {
+fn decode(mut decoder: TiffReader, samples: &Samples, target: Scaling) -> Result<Raster, ImageFault> {
     let Size { width, height } = target.from;
     let (chunk_width, chunk_height) = decoder.chunk_dimensions();
     if chunk_width == 0 || chunk_height == 0 {
@@ -258,7 +258,7 @@ impl Samples {
                     to[..count].copy_from_slice(&from[..count]);
                 }
             }
-            if let ([red, green, blue, opacity], Layout::Rgba, true) = (&mut *to, self.layout, self.multiplied)
+            if let ([red, green, blue, opacity], PixelLayout::Rgba, true) = (&mut *to, self.layout, self.multiplied)
                 && *opacity > 0
             {
                 for colour in [red, green, blue] {

@@ -46,7 +46,7 @@ impl Publication {
         self.files.iter().map(|file| &file.name)
     }
 
-    pub(super) fn into_parts(self) -> Parts {
+    pub(super) fn into_parts(self) -> PublicationParts {
         let (mut items, mut objects) = (Vec::new(), Vec::new());
         for file in self.files {
             let (width, height) = file.picture.as_ref().map(|p| (p.width, p.height)).unzip();
@@ -78,7 +78,7 @@ impl Publication {
                 thumbnail,
             });
         }
-        Parts {
+        PublicationParts {
             objects,
             rows: NewRows {
                 project: self.project,
@@ -94,7 +94,7 @@ impl Publication {
 }
 
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct PublicationParts {
     objects: Vec<(ObjectKey, Object)>,
     rows: NewRows,
 }
@@ -105,7 +105,7 @@ enum Object {
     Thumbnail(Bytes),
 }
 
-impl Parts {
+impl PublicationParts {
     pub(super) fn keys(&self) -> Vec<ObjectKey> {
         self.objects.iter().map(|(key, _)| *key).collect()
     }

@@ -30,7 +30,7 @@ pub struct LockedUpload {
     offset: u64,
     flushed: u64,
     staging: Option<Staging>,
-    /// The request's entry in `Running`. Declared before `_held`, so that the entry is removed before the lock is
+    /// The entry in `RunningRequests`. Declared before `_held`, so that the entry is removed before the lock is
     /// released.
     running: Option<RunningRequest>,
     _held: Option<Held>,
@@ -205,11 +205,11 @@ impl LockedUpload {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Running {
+pub(super) struct RunningRequests {
     tokens: Arc<Mutex<HashMap<Uuid, CancellationToken>>>,
 }
 
-impl Running {
+impl RunningRequests {
     pub(super) fn register(&self, id: Uuid) -> RunningRequest {
         let token = CancellationToken::new();
         self.locked(|tokens| tokens.insert(id, token.clone()));
@@ -235,7 +235,7 @@ impl Running {
 
 #[derive(Debug)]
 pub(super) struct RunningRequest {
-    running: Running,
+    running: RunningRequests,
     id: Uuid,
     token: CancellationToken,
 }

@@ -11,13 +11,13 @@ use shared::media::MediaKind;
 const MIME_MAX_BYTES: usize = 255;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct FileType {
     /// In lower case, without parameters.
     pub mime: String,
     pub sniffed: Option<Sniffed>,
 }
 
-impl Verdict {
+impl FileType {
     pub fn image(&self) -> Option<ImageFormat> {
         self.sniffed.and_then(|sniffed| sniffed.image)
     }
@@ -26,7 +26,7 @@ impl Verdict {
 /// The content decides; the label `declared` counts where the content leaves several types possible. Without a label,
 /// the extension of `name` never turns a type that is served as a download into a type that is served inline (see
 /// [`may_be_shown`]).
-pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<Verdict, Problem> {
+pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<FileType, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
     // An extension may stand for several types: `ts` is TypeScript or an MPEG stream.
@@ -43,7 +43,7 @@ pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -
         }
         (Some(label), None) => label.to_owned(),
     };
-    Ok(Verdict { mime: for_kind(mime, kind), sniffed })
+    Ok(FileType { mime: for_kind(mime, kind), sniffed })
 }
 
 fn has_slash(label: Option<&str>) -> bool {

@@ -23,7 +23,7 @@ use super::error::StoreError;
 use super::file::StagedFile;
 use super::owner::{NAMED_MAX_BYTES, OWNER};
 use super::refusal;
-use super::{Listed, Listing, ObjectBytes};
+use super::{Listed, ObjectBytes, ObjectListing};
 use crate::config::{Addressing, BucketAddress};
 use crate::database::media::{FOLDER, ObjectKey};
 
@@ -131,7 +131,7 @@ impl Bucket {
 
     async fn send(&self, file: &StagedFile, key: ObjectKey) -> Result<(), StoreError> {
         let path = file.path().to_owned();
-        let mut parts = spawn_blocking(move || Parts::open(&path)).await??;
+        let mut parts = spawn_blocking(move || FileChunks::open(&path)).await??;
         if parts.left > PART_BYTES as u64 {
             return self.send_in_parts(parts, key).await;
         }
@@ -140,7 +140,7 @@ impl Bucket {
         self.put(key, whole.unwrap_or_default()).await
     }
 
-    async fn send_in_parts(&self, parts: Parts, key: ObjectKey) -> Result<(), StoreError> {
+    async fn send_in_parts(&self, parts: FileChunks, key: ObjectKey) -> Result<(), StoreError> {
         let begun = self.service.put_multipart(&self.path(key)).await;
         let mut upload = begun.map_err(|error| self.store_error(&error))?;
         let sent = match self.send_parts(parts, &mut *upload).await {
@@ -157,7 +157,7 @@ impl Bucket {
     }
 
     /// Returns only when no part is in flight any more, even after an error.
-    async fn send_parts(&self, mut parts: Parts, upload: &mut dyn MultipartUpload) -> Result<(), StoreError> {
+    async fn send_parts(&self, mut parts: FileChunks, upload: &mut dyn MultipartUpload) -> Result<(), StoreError> {
         let mut sending = JoinSet::new();
         let outcome = async {
             loop {
@@ -301,7 +301,7 @@ impl Bucket {
         Path::from(format!("{}{name}", self.prefix))
     }
 
-    pub(super) fn list(&self) -> Listing {
+    pub(super) fn list(&self) -> ObjectListing {
         let bucket = self.clone();
         let found = self.service.list(Some(&self.folder()));
         Box::pin(found.map(move |found| {
@@ -343,12 +343,12 @@ fn endpoint(address: &BucketAddress) -> Option<String> {
     })
 }
 
-struct Parts {
+struct FileChunks {
     file: File,
     left: u64,
 }
 
-impl Parts {
+impl FileChunks {
     fn open(path: &std::path::Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let left = file.metadata()?.len();

@@ -11,7 +11,7 @@ use tokio::task::spawn_blocking;
 
 use super::error::StoreError;
 use super::file::{StagedFile, sync_directory};
-use super::{Listed, Listing, ObjectBytes};
+use super::{Listed, ObjectBytes, ObjectListing};
 use crate::database::media::{FOLDER, ObjectKey};
 use crate::files::{private_directory, remove_file};
 
@@ -46,7 +46,7 @@ impl Directory {
     pub(super) async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         let path = self.path(key);
         let (mut reader, first) = spawn_blocking(move || {
-            let mut reader = Reader::open(&path, range).map_err(StoreError::of_object)?;
+            let mut reader = FileRange::open(&path, range).map_err(StoreError::of_object)?;
             let first = reader.piece()?;
             Ok::<_, StoreError>((reader, first))
         })
@@ -93,7 +93,7 @@ impl Directory {
         self.root.join(name)
     }
 
-    pub(super) fn list(&self) -> Listing {
+    pub(super) fn list(&self) -> ObjectListing {
         let top = self.root.join(FOLDER);
         Box::pin(async_stream::try_stream! {
             let path = top.clone();
@@ -116,12 +116,12 @@ impl Directory {
     }
 }
 
-struct Reader {
+struct FileRange {
     file: File,
     left: u64,
 }
 
-impl Reader {
+impl FileRange {
     fn open(path: &Path, range: Option<Range<u64>>) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let size = file.metadata()?.len();

@@ -25,7 +25,7 @@ enum Lifetime {
 pub(super) struct StagedFile {
     path: PathBuf,
     lifetime: Lifetime,
-    state: State,
+    state: FileState,
     written: u64,
     /// For type detection; empty for a new file.
     head: Vec<u8>,
@@ -37,7 +37,7 @@ pub(super) struct StagedFile {
 }
 
 #[derive(Debug)]
-enum State {
+enum FileState {
     NotMade,
     Open(File),
     Closed,
@@ -54,7 +54,7 @@ impl StagedFile {
             path,
             lifetime,
             _folder: folder,
-            state: State::NotMade,
+            state: FileState::NotMade,
             written: 0,
             head: Vec::new(),
             hash: Some(Sha256::new()),
@@ -87,7 +87,7 @@ impl StagedFile {
         Ok(Some(Self {
             path,
             lifetime: Lifetime::Kept,
-            state: State::Open(file),
+            state: FileState::Open(file),
             written: offset,
             _folder: None,
             head,
@@ -128,7 +128,7 @@ impl StagedFile {
 
     pub(super) fn finish(&mut self, piece: &[u8]) -> io::Result<()> {
         self.suspend(piece)?;
-        self.state = State::Closed;
+        self.state = FileState::Closed;
         let hash = match self.hash.take() {
             Some(hash) => hash,
             None => hash_of(&self.path)?,
@@ -154,20 +154,20 @@ impl StagedFile {
     }
 
     fn open(&mut self) -> io::Result<&mut File> {
-        if matches!(self.state, State::NotMade) {
+        if matches!(self.state, FileState::NotMade) {
             let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.path)?;
-            self.state = State::Open(file);
+            self.state = FileState::Open(file);
         }
         match &mut self.state {
-            State::Open(file) => Ok(file),
-            State::NotMade | State::Closed => Err(io::Error::other("the staged file is closed")),
+            FileState::Open(file) => Ok(file),
+            FileState::NotMade | FileState::Closed => Err(io::Error::other("the staged file is closed")),
         }
     }
 }
 
 impl Drop for StagedFile {
     fn drop(&mut self) {
-        if self.lifetime == Lifetime::Owner && !matches!(self.state, State::NotMade) {
+        if self.lifetime == Lifetime::Owner && !matches!(self.state, FileState::NotMade) {
             // If deleting fails, the file is deleted when this process ends, or by a later sweep.
             let _ = remove_file(&self.path);
         }

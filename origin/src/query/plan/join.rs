@@ -8,7 +8,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::json::{self, Value};
 use shared::limits::LIST_MAX_VALUES;
 use shared::operation::filter::{Comparison, Joiner};
-use shared::operation::read::join::{self as asked, JoinKind, Match, Target};
+use shared::operation::read::join::{self as asked, JoinKind, JoinTarget, Match};
 
 pub(super) fn joins(joins: &[asked::Join], scope: &Scope<'_>) -> Result<Vec<Join>, Problem> {
     joins
@@ -37,11 +37,11 @@ fn condition(one: &Match, joined: usize, scope: &Scope<'_>) -> Result<Predicate,
     const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
     let source = scope.resolve(&one.source, CODE).map_err(|problem| unmatched(problem, scope))?;
     match &one.target {
-        Target::Field(field) => {
+        JoinTarget::Field(field) => {
             let target = scope.resolve_from(joined, field, CODE).map_err(|problem| unmatched(problem, scope))?;
             Ok(Predicate::Same(source, target))
         }
-        Target::Literal(value) => literal(source, value, scope).map_err(|problem| {
+        JoinTarget::Literal(value) => literal(source, value, scope).map_err(|problem| {
             // The error of `literal` does not name the option at fault.
             Problem::new(CODE, format!("The option join.match.targetLiteral is wrong: {}", problem.message()))
         }),

@@ -3,7 +3,7 @@
 use super::scope::Scope;
 use super::{ColumnRef, Expression, Output, Search};
 use crate::query::catalog::{Kind, Layout};
-use shared::envelope::{ColumnLabels, Part};
+use shared::envelope::{ColumnLabels, Label};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
 use shared::operation::field::FieldRef;
@@ -194,7 +194,7 @@ impl Cells {
         let mut at = 0;
         for (nest, presence) in self.nests.iter().zip(presences) {
             parts.extend(self.cells[at..nest.first].iter().map(Cell::part));
-            parts.push(Part::Object {
+            parts.push(Label::Object {
                 name: &nest.name,
                 fields: self.cells[nest.first..nest.end].iter().map(|cell| cell.name.as_str()).collect(),
                 presence,
@@ -202,7 +202,7 @@ impl Cells {
             at = nest.end;
         }
         parts.extend(self.cells[at..].iter().map(Cell::part));
-        parts.extend(self.includes.iter().map(|member| Part::Field(&member.name)));
+        parts.extend(self.includes.iter().map(|member| Label::Field(&member.name)));
         let mut position = |column_ref: &ColumnRef| {
             let wanted = Expression::Column(*column_ref);
             expressions.iter().position(|known| *known == wanted).unwrap_or_else(|| {
@@ -220,8 +220,8 @@ impl Cells {
 }
 
 impl Cell {
-    fn part(&self) -> Part<'_> {
-        Part::Field(&self.name)
+    fn part(&self) -> Label<'_> {
+        Label::Field(&self.name)
     }
 }
 

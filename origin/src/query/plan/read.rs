@@ -17,7 +17,7 @@ use shared::ident::shown;
 use shared::json::Value;
 use shared::operation::field::FieldRef;
 use shared::operation::filter::MatchMode;
-use shared::operation::read::{self as asked, Answer, Direction, Order, Read, ReadOne, Rows, Selection};
+use shared::operation::read::{self as asked, Direction, Order, Read, ReadAnswer, ReadOne, Rows, Selection};
 use std::sync::Arc;
 
 const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
@@ -110,7 +110,7 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
 /// `None` unless reads by this id may share a statement: an integer from 0 to `i64::MAX` in canonical form, without
 /// joins, includes or EXPLAIN.
 fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
-    let rows_only = scope.is_single() && read.answer == Answer::Records && read.includes.is_empty();
+    let rows_only = scope.is_single() && read.answer == ReadAnswer::Records && read.includes.is_empty();
     let at = scope.root().number().filter(|_| rows_only)?;
     let column = scope.root().column(at);
     let id = Value::Text(read.id.whole().into());
@@ -160,7 +160,7 @@ fn column_refs(fields: &[FieldRef], scope: &Scope<'_>) -> Result<Vec<ColumnRef>,
     fields.iter().map(|field| scope.resolve(field, CODE)).collect()
 }
 
-fn searched(search: &asked::Search, scope: &Scope<'_>) -> Result<Search, Problem> {
+fn searched(search: &asked::FullTextSearch, scope: &Scope<'_>) -> Result<Search, Problem> {
     let columns = column_refs(&search.fields, scope)?;
     for column in &columns {
         searchable(scope.column(*column)).map_err(|problem| Problem::new(CODE, problem.message().to_owned()))?;

@@ -17,7 +17,7 @@ use shared::limits::BATCH_ANSWER_MAX_ROWS;
 use shared::operation::RecordId;
 use shared::operation::filter::Comparison;
 use shared::operation::read::{Direction, Rows, Selection};
-use shared::operation::write::{Target, WriteOptions};
+use shared::operation::write::{WriteOptions, WriteTarget};
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -45,9 +45,10 @@ pub struct MaxAffected {
 }
 
 impl MaxAffected {
-    pub(super) fn of(options: &WriteOptions, target: &Target, max_rows: Option<u64>) -> Option<Self> {
+    pub(super) fn of(options: &WriteOptions, target: &WriteTarget, max_rows: Option<u64>) -> Option<Self> {
         let asked = options.max_affected.map(|records| Self { records, is_of_answers: false });
-        let returns_list = options.returning.is_some() && !options.is_dry_run && matches!(target, Target::Matching(_));
+        let returns_list =
+            options.returning.is_some() && !options.is_dry_run && matches!(target, WriteTarget::Matching(_));
         let of_answer = max_rows.filter(|_| returns_list).map(Self::of_answers);
         asked.into_iter().chain(of_answer).min_by_key(|most| most.records)
     }
@@ -190,7 +191,7 @@ impl TransactionSteps {
     /// `None` without options other than `Prefer: return=minimal`. The caller sets [`TransactionSteps::reread`].
     pub(super) fn of(
         options: &WriteOptions,
-        target: &Target,
+        target: &WriteTarget,
         (max_affected, scope): (Option<MaxAffected>, &Scope<'_>),
     ) -> Result<Option<Box<Self>>, Problem> {
         if options.is_plain() {
@@ -198,7 +199,7 @@ impl TransactionSteps {
         }
         check_engine(options, scope.root())?;
         let needs_one = options.if_match.is_some() || options.returning.is_some();
-        if needs_one && matches!(target, Target::Record(_)) && !scope.root().key_is_unique() {
+        if needs_one && matches!(target, WriteTarget::Record(_)) && !scope.root().key_is_unique() {
             let name = shown(scope.root().name().as_str());
             return Err(Problem::new(
                 ErrorCode::InvalidQueryOption,
@@ -207,7 +208,9 @@ impl TransactionSteps {
             .with_hint("Name the records by the option query instead."));
         }
         let precondition = match (&options.if_match, target) {
-            (Some(tags), Target::Record(id)) => Some(Precondition { read: read_one(id, scope)?, tags: tags.clone() }),
+            (Some(tags), WriteTarget::Record(id)) => {
+                Some(Precondition { read: read_one(id, scope)?, tags: tags.clone() })
+            }
             _ => None,
         };
         Ok(Some(Box::new(Self {
@@ -217,8 +220,8 @@ impl TransactionSteps {
             reread: None,
             answer: match (&options.returning, target) {
                 (None, _) => ChangeAnswer::Count,
-                (Some(_), Target::Record(_)) => ChangeAnswer::Record,
-                (Some(_), Target::Matching(_)) => ChangeAnswer::Records,
+                (Some(_), WriteTarget::Record(_)) => ChangeAnswer::Record,
+                (Some(_), WriteTarget::Matching(_)) => ChangeAnswer::Records,
             },
         })))
     }
@@ -233,12 +236,12 @@ fn read_one(id: &RecordId, scope: &Scope<'_>) -> Result<Select, Problem> {
 impl Reread {
     pub(super) fn of(
         returning: Returning,
-        (target, filter): (&Target, &Predicate),
+        (target, filter): (&WriteTarget, &Predicate),
         (changes, max_affected): (&[(usize, Change)], Option<MaxAffected>),
         table: &Table,
     ) -> Result<Self, Problem> {
         let changes_key = |key: &[usize]| changes.iter().any(|(at, _)| key.contains(at));
-        if let Target::Record(id) = target
+        if let WriteTarget::Record(id) = target
             && table.key_is_unique()
             && !changes_key(table.key())
         {

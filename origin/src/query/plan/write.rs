@@ -51,12 +51,12 @@ pub(super) fn insert<'a>(
     }
     let answer = match (&insert.rows, table.key_is_readable()) {
         _ if insert.options.is_dry_run => InsertAnswer::Count,
-        (write::Rows::One(_), _) if records.is_some() => InsertAnswer::Record,
-        (write::Rows::Batch(_), _) if records.is_some() => InsertAnswer::Records,
-        (write::Rows::One(_), true) => InsertAnswer::Id,
-        (write::Rows::Batch(_), true) => InsertAnswer::Ids,
-        (write::Rows::One(_), false) => InsertAnswer::Hidden,
-        (write::Rows::Batch(rows), false) => InsertAnswer::HiddenList(rows.len()),
+        (write::InsertedRows::One(_), _) if records.is_some() => InsertAnswer::Record,
+        (write::InsertedRows::Batch(_), _) if records.is_some() => InsertAnswer::Records,
+        (write::InsertedRows::One(_), true) => InsertAnswer::Id,
+        (write::InsertedRows::Batch(_), true) => InsertAnswer::Ids,
+        (write::InsertedRows::One(_), false) => InsertAnswer::Hidden,
+        (write::InsertedRows::Batch(rows), false) => InsertAnswer::HiddenList(rows.len()),
     };
     if insert.idempotent.is_some() && !table.traits().inserts.transactional {
         return Err(no_transactions(table));
@@ -92,7 +92,7 @@ pub(super) fn insert<'a>(
     {
         return Ok(Plan::InsertOne(one));
     }
-    let is_list = matches!(insert.rows, write::Rows::Batch(_));
+    let is_list = matches!(insert.rows, write::InsertedRows::Batch(_));
     Ok(Plan::Insert(
         Insert { is_list, on_conflict, columns, rows, returning, records, answer, set_count, set_on_conflict, check },
         insert.idempotent.as_ref(),
@@ -201,7 +201,7 @@ fn is_counted(table: &Table, columns: &[usize]) -> bool {
 
 fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Result<(Vec<usize>, Vec<Row>), Problem> {
     let given = insert.rows.as_slice();
-    let is_list = matches!(insert.rows, write::Rows::Batch(_));
+    let is_list = matches!(insert.rows, write::InsertedRows::Batch(_));
     let import = insert.import.as_ref();
     let bind = match import.map(Import::format) {
         Some(Format::Csv) => bind::cell,
@@ -330,10 +330,10 @@ pub(super) fn delete<'p>(
     Ok(Plan::Delete(Delete { filter, limit: limit(most), records }, steps))
 }
 
-fn target(target: &write::Target, scope: &Scope<'_>, action: Action) -> Result<Predicate, Problem> {
+fn target(target: &write::WriteTarget, scope: &Scope<'_>, action: Action) -> Result<Predicate, Problem> {
     match target {
-        write::Target::Record(id) => filter::by_id(id, scope.root(), IdPurpose::Write),
-        write::Target::Matching(condition) => filter::predicate(condition, &scope.clone().with_action(action)),
+        write::WriteTarget::Record(id) => filter::by_id(id, scope.root(), IdPurpose::Write),
+        write::WriteTarget::Matching(condition) => filter::predicate(condition, &scope.clone().with_action(action)),
     }
 }
 

@@ -21,10 +21,10 @@ use super::tokens::Issuer;
 
 /// Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Caller(Arc<Parts>);
+pub struct Caller(Arc<CallerParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct CallerParts {
     principal: Arc<Principal>,
     rights: Rights,
     credential: Credential,
@@ -40,7 +40,7 @@ pub(super) enum Credential {
 
 impl Caller {
     pub(super) fn new(principal: Principal, rights: Rights, credential: Credential) -> Self {
-        Self(Arc::new(Parts { principal: Arc::new(principal), rights, credential }))
+        Self(Arc::new(CallerParts { principal: Arc::new(principal), rights, credential }))
     }
 
     pub(super) fn issuer(&self) -> Option<&Arc<Issuer>> {

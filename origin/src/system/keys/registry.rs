@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::entry::{Entry, EntryBytes, KeyUse};
+use self::entry::{CachedCaller, EntryBytes, KeyUse};
 use self::generations::{Generation, Generations};
 use self::roles::Roles;
 use super::caller::Credential;
@@ -58,7 +58,7 @@ pub struct KeyRegistry {
     keys: Keys,
     present: ArcSwap<Present>,
     generations: Generations,
-    tokens: Cache<TokenDigest, Arc<Entry>, EntryBytes>,
+    tokens: Cache<TokenDigest, Arc<CachedCaller>, EntryBytes>,
     roles: Roles,
     statuses: SingleFlight<(Uuid, u64), KeyStatus, Problem>,
     lookup_slots: ProjectQuota,
@@ -66,13 +66,13 @@ pub struct KeyRegistry {
     hits: AtomicU64,
     lookups: AtomicU64,
     uses: Mutex<HashMap<Uuid, u64>>,
-    changes: watch::Sender<Arc<Change>>,
+    changes: watch::Sender<Arc<NoticedChange>>,
     /// The callers that wait in [`KeyRegistry::ended`], by key.
     awaited: Mutex<HashMap<Uuid, (ProjectName, usize)>>,
 }
 
 #[derive(Debug)]
-struct Change {
+struct NoticedChange {
     noticed_at: Instant,
     /// Read once, so that not every waiting caller queries MariaDB.
     keys: HashMap<Uuid, KeyStatus>,
@@ -117,7 +117,7 @@ impl KeyRegistry {
             hits: AtomicU64::new(0),
             lookups: AtomicU64::new(0),
             uses: Mutex::new(HashMap::new()),
-            changes: watch::Sender::new(Arc::new(Change { noticed_at: Instant::now(), keys: HashMap::new() })),
+            changes: watch::Sender::new(Arc::new(NoticedChange { noticed_at: Instant::now(), keys: HashMap::new() })),
             awaited: Mutex::new(HashMap::new()),
         })
     }
@@ -162,7 +162,7 @@ impl KeyRegistry {
         self.used(&entry, now)
     }
 
-    fn used(&self, entry: &Entry, now: u64) -> Result<Caller, Problem> {
+    fn used(&self, entry: &CachedCaller, now: u64) -> Result<Caller, Problem> {
         let caller = entry.verdict(now)?;
         self.note_use(entry, now);
         Ok(caller)
@@ -173,7 +173,7 @@ impl KeyRegistry {
         (self.lookups.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed))
     }
 
-    async fn look_up(&self, token: Token<'_>, now: u64) -> Result<Arc<Entry>, Problem> {
+    async fn look_up(&self, token: Token<'_>, now: u64) -> Result<Arc<CachedCaller>, Problem> {
         let present = self.present.load_full();
         if let Some(token) = token.of_user() {
             return self.verify_user(token, &present, now).await;
@@ -188,7 +188,7 @@ impl KeyRegistry {
             None => Err(Problem::new(ErrorCode::RoleForbids, "The key's role does not exist any more.")
                 .with_hint("Ask for a new key: selkie key create.")),
         };
-        Ok(Arc::new(Entry::new(generation, now, caller, Some(KeyUse::new(id, status)))))
+        Ok(Arc::new(CachedCaller::new(generation, now, caller, Some(KeyUse::new(id, status)))))
     }
 
     fn generation(&self, project: &ProjectName, present: &Arc<Present>) -> Generation {
@@ -197,14 +197,19 @@ impl KeyRegistry {
         if Arc::ptr_eq(&self.present.load(), present) { generation } else { generation.ended() }
     }
 
-    async fn verify_user(&self, token: UserToken<'_>, present: &Arc<Present>, now: u64) -> Result<Arc<Entry>, Problem> {
+    async fn verify_user(
+        &self,
+        token: UserToken<'_>,
+        present: &Arc<Present>,
+        now: u64,
+    ) -> Result<Arc<CachedCaller>, Problem> {
         let issuer = Arc::clone(present.issuers.of(&token)?);
         let generation = self.generation(&issuer.row().project, present);
         issuer.check_signature(&token, now).await?;
         let identity = token.identify(now)?;
         let grant = match issuer.grant(token.into_claims()) {
             Ok(grant) => grant,
-            Err(problem) => return Ok(Arc::new(Entry::new(generation, now, Err(problem), None))),
+            Err(problem) => return Ok(Arc::new(CachedCaller::new(generation, now, Err(problem), None))),
         };
         let project = issuer.row().project.clone();
         let principal = Principal::of_user(project, identity.subject, grant, identity.expires_at);
@@ -213,7 +218,7 @@ impl KeyRegistry {
             None => Err(Problem::new(ErrorCode::RoleForbids, "The token's role does not exist.")
                 .with_hint("selkie issuer list shows how roles are named, selkie role list which exist.")),
         };
-        Ok(Arc::new(Entry::new(generation, now, caller, None)))
+        Ok(Arc::new(CachedCaller::new(generation, now, caller, None)))
     }
 
     /// Concurrent requests by one key share a query, and a project has a share of the few connections.
@@ -243,7 +248,7 @@ impl KeyRegistry {
         Ok(role.map(|role| Rights::Role(Arc::new(CallerRole::new(role, RuleClaims::new(&grant.claims))))))
     }
 
-    fn note_use(&self, entry: &Entry, now: u64) {
+    fn note_use(&self, entry: &CachedCaller, now: u64) {
         let Some(id) = entry.to_note(now) else {
             return;
         };
@@ -287,7 +292,7 @@ impl KeyRegistry {
             let keys = self.admin.key_statuses(&ids).await?;
             self.present.store(Arc::new(present));
             self.generations.begin(concerns);
-            self.changes.send_replace(Arc::new(Change { noticed_at: Instant::now(), keys }));
+            self.changes.send_replace(Arc::new(NoticedChange { noticed_at: Instant::now(), keys }));
         }
         Ok(())
     }

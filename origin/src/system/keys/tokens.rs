@@ -22,11 +22,11 @@ pub(super) struct Issuers(Vec<Arc<Issuer>>);
 #[derive(Debug)]
 pub struct Issuer {
     row: IssuerRow,
-    keys: Keys,
+    keys: IssuerKeySource,
 }
 
 #[derive(Debug)]
-enum Keys {
+enum IssuerKeySource {
     Fixed(Arc<VerificationKeys>),
     /// Issuers of several projects with the same URL share their keys.
     Remote(Arc<RemoteKeys>),
@@ -39,7 +39,7 @@ impl Issuers {
         for row in rows {
             let known = before.0.iter().find(|issuer| issuer.row == row);
             let issuer = known.cloned().or_else(|| {
-                let keys = Keys::of(&row, || {
+                let keys = IssuerKeySource::of(&row, || {
                     let remotes = issuers.iter().chain(&before.0).filter_map(|issuer| issuer.remote());
                     remotes.cloned().collect()
                 })?;
@@ -70,7 +70,7 @@ impl Issuers {
     }
 }
 
-impl Keys {
+impl IssuerKeySource {
     /// A URL shares the fetched keys of an entry of `remotes`. `None`, after logging, if the URL or JWK set is
     /// malformed.
     fn of(row: &IssuerRow, remotes: impl FnOnce() -> Vec<Arc<RemoteKeys>>) -> Option<Self> {
@@ -99,8 +99,8 @@ impl Issuer {
 
     fn remote(&self) -> Option<&Arc<RemoteKeys>> {
         match &self.keys {
-            Keys::Remote(remote) => Some(remote),
-            Keys::Fixed(_) => None,
+            IssuerKeySource::Remote(remote) => Some(remote),
+            IssuerKeySource::Fixed(_) => None,
         }
     }
 
@@ -108,15 +108,15 @@ impl Issuer {
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
         token.check_form()?;
         let keys = match &self.keys {
-            Keys::Fixed(keys) => Arc::clone(keys),
-            Keys::Remote(remote) => remote.keys(now).await.ok_or_else(unavailable)?,
+            IssuerKeySource::Fixed(keys) => Arc::clone(keys),
+            IssuerKeySource::Remote(remote) => remote.keys(now).await.ok_or_else(unavailable)?,
         };
         let has_signed = |keys: &VerificationKeys| keys.find(token.header()).is_ok_and(|key| has_signed(key, token));
         let is_signed = match &self.keys {
             _ if has_signed(&keys) => true,
             // The issuer may have published a new key, or replaced one under its id.
-            Keys::Remote(remote) => remote.newer(now).await.is_some_and(|keys| has_signed(&keys)),
-            Keys::Fixed(_) => false,
+            IssuerKeySource::Remote(remote) => remote.newer(now).await.is_some_and(|keys| has_signed(&keys)),
+            IssuerKeySource::Fixed(_) => false,
         };
         if is_signed { Ok(()) } else { Err(untrusted()) }
     }

@@ -25,7 +25,7 @@ pub enum Presence {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Change {
+enum DatabaseChange {
     Create,
     Adopt(Drops),
     Release,
@@ -88,7 +88,7 @@ impl Projects {
         project: &ProjectName,
         name: &DatabaseName,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Change::Create).await
+        self.locked_database(project, name, DatabaseChange::Create).await
     }
 
     /// Also changes what the project's full keys may drop in a database that it owns.
@@ -98,7 +98,7 @@ impl Projects {
         name: &DatabaseName,
         drops: Drops,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Change::Adopt(drops)).await
+        self.locked_database(project, name, DatabaseChange::Adopt(drops)).await
     }
 
     /// Accounts from the configuration keep their rights on the database.
@@ -107,12 +107,12 @@ impl Projects {
         project: &ProjectName,
         name: &DatabaseName,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Change::Release).await
+        self.locked_database(project, name, DatabaseChange::Release).await
     }
 
     pub async fn check_drop(&self, project: &ProjectName, name: &DatabaseName) -> Result<(), ProjectError> {
         let name = self.admin.canonical(name).await?;
-        self.check_change(project, &name, Change::Drop).await
+        self.check_change(project, &name, DatabaseChange::Drop).await
     }
 
     pub async fn drop_database(
@@ -120,36 +120,36 @@ impl Projects {
         project: &ProjectName,
         name: &DatabaseName,
     ) -> Result<DatabaseName, ProjectError> {
-        self.locked_database(project, name, Change::Drop).await
+        self.locked_database(project, name, DatabaseChange::Drop).await
     }
 
     async fn locked_database(
         &self,
         project: &ProjectName,
         name: &DatabaseName,
-        change: Change,
+        change: DatabaseChange,
     ) -> Result<DatabaseName, ProjectError> {
         let lock = self.admin.lock().await?;
         let outcome = async {
             let name = self.admin.canonical(name).await?;
             self.check_change(project, &name, change).await?;
             match change {
-                Change::Create => {
+                DatabaseChange::Create => {
                     // A record grants rights, and must not do so on a database that somebody else created meanwhile.
                     if self.admin.create_database(&name).await? == Created::Existing {
                         return Err(ProjectError::Exists(name));
                     }
                     self.record(project, &name, Drops::Database).await?;
                 }
-                Change::Adopt(drops) => {
+                DatabaseChange::Adopt(drops) => {
                     if !self.admin.exists(name.as_str()).await? {
                         return Err(ProjectError::NotThere(name));
                     }
                     self.record(project, &name, drops).await?;
                 }
                 // This order allows an interrupted release or drop to be completed by running the command again.
-                Change::Release => self.revoke_and_delete_record(project, &name).await?,
-                Change::Drop => {
+                DatabaseChange::Release => self.revoke_and_delete_record(project, &name).await?,
+                DatabaseChange::Drop => {
                     self.admin.drop_database(&name).await?;
                     self.revoke_and_delete_record(project, &name).await?;
                 }
@@ -165,7 +165,7 @@ impl Projects {
         &self,
         project: &ProjectName,
         name: &DatabaseName,
-        change: Change,
+        change: DatabaseChange,
     ) -> Result<(), ProjectError> {
         self.require(project).await?;
         if name.is_system() {
@@ -176,13 +176,13 @@ impl Projects {
         }
         match self.owner(name).await? {
             Some(owner) if owner != *project => Err(ProjectError::Owned { database: name.clone(), owner }),
-            None if matches!(change, Change::Drop | Change::Release) => {
+            None if matches!(change, DatabaseChange::Drop | DatabaseChange::Release) => {
                 Err(ProjectError::NotOwned { project: project.clone(), database: name.clone() })
             }
-            Some(_) if change == Change::Release && prefix(name) == Some(project.as_str()) => {
+            Some(_) if change == DatabaseChange::Release && prefix(name) == Some(project.as_str()) => {
                 Err(ProjectError::OwnedByName { project: project.clone(), database: name.clone() })
             }
-            Some(_) if change == Change::Drop && self.undroppable(project).await?.contains(name) => {
+            Some(_) if change == DatabaseChange::Drop && self.undroppable(project).await?.contains(name) => {
                 Err(ProjectError::Adopted { project: project.clone(), database: name.clone() })
             }
             _ => Ok(()),

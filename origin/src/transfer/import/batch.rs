@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use twox_hash::XxHash3_128;
 
 use super::survey::Survey;
-use crate::transfer::records::{Cell, Record, Records};
+use crate::transfer::records::{CellRange, FileRecord, FileRecords};
 use crate::transfer::refusals::{Reason, Reject};
 use crate::transfer::{Form, MappedColumn};
 
@@ -22,7 +22,7 @@ const BATCH_MAX_BYTES: usize = 1024 * 1024;
 const COMMA: u8 = b',';
 
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
+pub(super) struct FileLayout {
     form: Form,
     header: Vec<u8>,
     /// `None` leaves the column out.
@@ -43,7 +43,7 @@ impl Faulty {
 }
 
 #[derive(Debug)]
-pub(super) struct Batch {
+pub(super) struct RowBatch {
     pub(super) number: u64,
     /// Each row's line number in the file, and its range in `bytes`.
     rows: Vec<(u64, Range<usize>)>,
@@ -56,7 +56,7 @@ pub(super) struct Batch {
     pub(super) last_line: u64,
 }
 
-impl Batch {
+impl RowBatch {
     fn new(number: u64) -> Self {
         let (rows, bytes, faults) = (Vec::new(), Vec::new(), Vec::new());
         Self { number, rows, bytes, faults, faulty_bytes: 0, hash: String::new(), last_line: 0 }
@@ -71,7 +71,7 @@ impl Batch {
     }
 }
 
-impl Layout {
+impl FileLayout {
     pub(super) fn new(form: Form, columns: &[MappedColumn]) -> Self {
         let fields: Vec<Option<String>> =
             columns.iter().map(|column| column.field.as_ref().map(|(name, _)| name.clone())).collect();
@@ -99,7 +99,7 @@ impl Layout {
         }
     }
 
-    pub(super) fn body(&self, batch: &Batch, rows: &[usize]) -> Vec<u8> {
+    pub(super) fn body(&self, batch: &RowBatch, rows: &[usize]) -> Vec<u8> {
         let mut body = self.header.clone();
         if rows.len() == batch.len() {
             body.extend_from_slice(&batch.bytes);
@@ -111,7 +111,7 @@ impl Layout {
         body
     }
 
-    pub(super) fn reject<'a>(&self, batch: &Batch, row: usize, reason: &'a Reason) -> Reject<'a> {
+    pub(super) fn reject<'a>(&self, batch: &RowBatch, row: usize, reason: &'a Reason) -> Reject<'a> {
         let (line, range) = batch.rows.get(row).cloned().unwrap_or_default();
         let text = String::from_utf8_lossy(&batch.bytes[range]);
         let row = match self.form {
@@ -121,16 +121,16 @@ impl Layout {
         Reject { line, reason, row, text: None }
     }
 
-    fn object(&self, row: &[u8]) -> Members {
-        let mut records = Records::new(row, Form::Csv { delimiter: COMMA });
-        let Ok(Some(Record { content: Ok((text, cells)), .. })) = records.next() else {
-            return Members(Vec::new());
+    fn object(&self, row: &[u8]) -> RowObject {
+        let mut records = FileRecords::new(row, Form::Csv { delimiter: COMMA });
+        let Ok(Some(FileRecord { content: Ok((text, cells)), .. })) = records.next() else {
+            return RowObject(Vec::new());
         };
         let names = self.fields.iter().flatten();
-        Members(names.zip(cells).map(|(name, cell)| (name.clone(), cell.value(text))).collect())
+        RowObject(names.zip(cells).map(|(name, cell)| (name.clone(), cell.value(text))).collect())
     }
 
-    fn push(&self, batch: &mut Batch, line: u64, text: &str, cells: &[Cell]) {
+    fn push(&self, batch: &mut RowBatch, line: u64, text: &str, cells: &[CellRange]) {
         let begin = batch.bytes.len();
         match self.form {
             Form::NdJson => batch.bytes.extend_from_slice(text.as_bytes()),
@@ -149,9 +149,9 @@ impl Layout {
     }
 }
 
-struct Members(Vec<(String, Option<String>)>);
+struct RowObject(Vec<(String, Option<String>)>);
 
-impl Serialize for Members {
+impl Serialize for RowObject {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
@@ -176,29 +176,29 @@ fn end_row(bytes: &mut Vec<u8>) {
 /// Batches have fewer rows than `batch_rows` if the rows would exceed [`BATCH_MAX_BYTES`]. Blocks.
 pub(super) fn read(
     survey: Survey,
-    layout: &Layout,
+    layout: &FileLayout,
     batch_rows: usize,
-    batches: &mpsc::Sender<Batch>,
+    batches: &mpsc::Sender<RowBatch>,
 ) -> io::Result<()> {
-    let mut records = Records::new(survey.source, layout.form);
+    let mut records = FileRecords::new(survey.source, layout.form);
     if layout.form != Form::NdJson {
         records.next()?;
     }
     let batch_rows = batch_rows.min(BATCH_MAX_CELLS / layout.fields.len().max(1)).max(1);
-    let (mut hasher, mut batch) = (XxHash3_128::new(), Batch::new(0));
-    let mut send = |batch: Batch| {
+    let (mut hasher, mut batch) = (XxHash3_128::new(), RowBatch::new(0));
+    let mut send = |batch: RowBatch| {
         hasher.write(&batch.bytes);
         hasher.write(&batch.last_line.to_le_bytes());
         let hash = format!("{:032x}", hasher.finish_128());
-        batches.blocking_send(Batch { hash, ..batch }).is_ok()
+        batches.blocking_send(RowBatch { hash, ..batch }).is_ok()
     };
-    while let Some(Record { line, content }) = records.next()? {
+    while let Some(FileRecord { line, content }) = records.next()? {
         let length = content.as_ref().map_or_else(|(_, text)| text.len(), |(text, _)| text.len());
         let batch_bytes = batch.bytes.len() + batch.faulty_bytes;
         let is_full = batch_bytes + length > BATCH_MAX_BYTES && batch_bytes > 0;
         if is_full || batch.rows.len() + batch.faults.len() == batch_rows {
             let number = batch.number + 1;
-            if !send(std::mem::replace(&mut batch, Batch::new(number))) {
+            if !send(std::mem::replace(&mut batch, RowBatch::new(number))) {
                 return Ok(());
             }
         }
@@ -228,7 +228,7 @@ mod tests {
         let source = Box::new(io::Cursor::new(text));
         let survey = Survey { form: Form::NdJson, columns: Vec::new(), rows: 0, is_whole: false, source };
         let (sender, mut batches) = mpsc::channel(10);
-        read(survey, &Layout::new(Form::NdJson, &[]), 1_000, &sender).unwrap();
+        read(survey, &FileLayout::new(Form::NdJson, &[]), 1_000, &sender).unwrap();
         let lengths = std::iter::from_fn(|| batches.try_recv().ok()).map(|batch| (batch.len(), batch.faults.len()));
         assert_eq!(lengths.collect::<Vec<_>>(), [(2, 1), (0, 1), (1, 1)]);
     }

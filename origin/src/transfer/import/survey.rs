@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 use shared::ident::shown;
 use shared::json::body_members;
 
-use crate::transfer::column_type::{Extent, Values};
-use crate::transfer::columns::{Column, check_header};
-use crate::transfer::records::{Record, Records};
+use crate::transfer::column_type::{Values, ValuesRead};
+use crate::transfer::columns::{FileColumn, check_header};
+use crate::transfer::records::{FileRecord, FileRecords};
 use crate::transfer::{Form, Input, MappedColumn, TransferError};
 
 const SAMPLE_MAX_ROWS: u64 = 1_000;
@@ -19,7 +19,7 @@ const COLUMNS_MAX_COUNT: usize = 1_017;
 
 pub(super) struct Survey {
     pub(super) form: Form,
-    pub(super) columns: Vec<Column>,
+    pub(super) columns: Vec<FileColumn>,
     /// Lines that can't be read as rows are not counted.
     pub(super) rows: u64,
     pub(super) is_whole: bool,
@@ -41,8 +41,8 @@ impl<R: Read> Read for Kept<R> {
 }
 
 impl Survey {
-    /// Standard input must be an [`Extent::Sample`], since it can't be read twice. Blocks.
-    pub(super) fn of(input: &Input, form: Option<Form>, extent: Extent) -> Result<Self, TransferError> {
+    /// Standard input must be an [`ValuesRead::Sample`], since it can't be read twice. Blocks.
+    pub(super) fn of(input: &Input, form: Option<Form>, extent: ValuesRead) -> Result<Self, TransferError> {
         let failed = |error: io::Error| input.unreadable(&error, None);
         let mut source = input.open()?;
         let mut first = Vec::new();
@@ -60,13 +60,13 @@ impl Survey {
         let whole = Cursor::new(first).chain(source);
         let mut survey = Self { form, columns: Vec::new(), rows: 0, is_whole: false, source: Box::new(io::empty()) };
         match extent {
-            Extent::Whole => {
-                survey.look(Records::new(whole, form), extent, input)?;
+            ValuesRead::Whole => {
+                survey.look(FileRecords::new(whole, form), extent, input)?;
                 survey.source = input.open()?;
             }
-            Extent::Sample => {
+            ValuesRead::Sample => {
                 let mut kept = Kept { source: whole, bytes: Vec::new() };
-                survey.look(Records::new(&mut kept, form), extent, input)?;
+                survey.look(FileRecords::new(&mut kept, form), extent, input)?;
                 survey.source = Box::new(Cursor::new(kept.bytes).chain(kept.source));
             }
         }
@@ -77,7 +77,12 @@ impl Survey {
         Ok(survey)
     }
 
-    fn look<R: Read>(&mut self, mut records: Records<R>, extent: Extent, input: &Input) -> Result<(), TransferError> {
+    fn look<R: Read>(
+        &mut self,
+        mut records: FileRecords<R>,
+        extent: ValuesRead,
+        input: &Input,
+    ) -> Result<(), TransferError> {
         let failed = |error: io::Error| input.unreadable(&error, None);
         if let Form::Csv { delimiter } = self.form {
             let Some(header) = records.next().map_err(failed)? else { return Ok(()) };
@@ -88,11 +93,11 @@ impl Survey {
             let names = cells.iter().map(|cell| cell.value(text).unwrap_or_default());
             let names: Vec<String> = names.map(|name| name.trim_end_matches(' ').to_owned()).collect();
             check_header(&names, delimiter)?;
-            self.columns = names.into_iter().map(|name| Column { name, values: Values::default() }).collect();
+            self.columns = names.into_iter().map(|name| FileColumn { name, values: Values::default() }).collect();
         }
         let mut bytes = 0;
-        while extent == Extent::Whole || (self.rows < SAMPLE_MAX_ROWS && bytes < SAMPLE_MAX_BYTES) {
-            let Some(Record { content, .. }) = records.next().map_err(failed)? else {
+        while extent == ValuesRead::Whole || (self.rows < SAMPLE_MAX_ROWS && bytes < SAMPLE_MAX_BYTES) {
+            let Some(FileRecord { content, .. }) = records.next().map_err(failed)? else {
                 self.is_whole = true;
                 break;
             };
@@ -128,7 +133,7 @@ impl Survey {
                         if self.rows > 1 {
                             values.add_null();
                         }
-                        self.columns.push(Column { name: name.clone().into_owned(), values });
+                        self.columns.push(FileColumn { name: name.clone().into_owned(), values });
                         self.columns.len() - 1
                     }
                 },

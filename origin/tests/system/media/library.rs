@@ -13,7 +13,7 @@ use origin::media::image::{Picture, Thumbnail};
 use origin::media::intake::Examined;
 use origin::media::library::{Library, Ownership, Publication, SweepError, SweepTerms, Swept};
 use origin::media::store::{Effect, Store};
-use origin::system::projects::Claim;
+use origin::system::projects::NameClaim;
 use shared::error::ErrorCode;
 use shared::ident::ProjectName;
 use shared::media::{FolderPath, MediaKind, MediaName};
@@ -35,7 +35,7 @@ impl Shelf {
         let (_, installation, system) = shared().await;
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let project = ProjectName::parse(&format!("shelf-{number}")).unwrap();
-        let made = system.projects.create(&project, Claim::Refuse).await;
+        let made = system.projects.create(&project, NameClaim::Refuse).await;
         made.unwrap();
         let table = MediaTable::new(&system.hosts, installation.config.connect_timeout);
         Self::over(table, project)

@@ -2,7 +2,7 @@
 //! A reference is replaced in an operation's text before the text is parsed, so that its id is checked and bound like a
 //! value that the caller wrote.
 
-use super::{Step, invalid};
+use super::{BatchStep, invalid};
 use crate::error::Problem;
 use crate::ident::shown;
 use crate::json::{self, Value};
@@ -38,7 +38,7 @@ const SPELLINGS: &str = "Write {\"$ref\": 0} for the id of operation 0, {\"$ref\
 
 impl Reference {
     /// `invalid_body` unless the reference names exactly one record of an earlier insert.
-    pub(super) fn check(self, earlier: &[Step]) -> Result<(), Problem> {
+    pub(super) fn check(self, earlier: &[BatchStep]) -> Result<(), Problem> {
         let target = self.operation;
         let Some(step) = earlier.get(target) else {
             return Err(invalid(format!("It refers to operation {target}, which does not come before it.")));

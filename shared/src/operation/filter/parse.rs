@@ -33,7 +33,7 @@ pub(super) fn invalid(message: String) -> Problem {
 }
 
 #[derive(Default)]
-struct Reader {
+struct FilterParser {
     count: usize,
     related: usize,
 }
@@ -52,7 +52,7 @@ impl Condition {
                 )));
             }
         };
-        let conditions = Reader::default().group(text)?;
+        let conditions = FilterParser::default().group(text)?;
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
@@ -90,7 +90,7 @@ fn too_many() -> Problem {
     invalid(format!("There are more than {CONDITION_MAX_COUNT} conditions."))
 }
 
-impl Reader {
+impl FilterParser {
     fn group(&mut self, text: &str) -> Result<Vec<Condition>, Problem> {
         let members =
             json::members(text).map_err(|fault| invalid(format!("The conditions can't be read: {fault}.")))?;

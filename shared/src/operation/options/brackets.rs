@@ -24,8 +24,8 @@ impl Brackets {
         });
         match self.0[at].1.insert(&path, value) {
             Ok(()) => Ok(true),
-            Err(Fault::Repeated) => Err(repeated(name)),
-            Err(Fault::Unnumbered) => Err(unnumbered(name)),
+            Err(BracketFault::Repeated) => Err(repeated(name)),
+            Err(BracketFault::Unnumbered) => Err(unnumbered(name)),
         }
     }
 
@@ -35,7 +35,7 @@ impl Brackets {
     }
 }
 
-enum Fault {
+enum BracketFault {
     Repeated,
     Unnumbered,
 }
@@ -64,9 +64,9 @@ enum Node {
 }
 
 impl Node {
-    fn insert(&mut self, path: &[&str], value: Option<&str>) -> Result<(), Fault> {
+    fn insert(&mut self, path: &[&str], value: Option<&str>) -> Result<(), BracketFault> {
         let (Self::Map(members), Some((key, rest))) = (self, path.split_first()) else {
-            return Err(Fault::Repeated);
+            return Err(BracketFault::Repeated);
         };
         // `a[]=x&a[]=y` appends to a list. A name without `[]` may occur only once.
         let key = if key.is_empty() {
@@ -75,7 +75,7 @@ impl Node {
             {
                 // `a[][b]=x&a[][c]=y` may mean one object or two: only a repeated `b` would show that the next object
                 // begins.
-                return Err(Fault::Unnumbered);
+                return Err(BracketFault::Unnumbered);
             }
             members.len().to_string()
         } else {
@@ -83,7 +83,7 @@ impl Node {
         };
         let known = members.iter().position(|(name, _)| *name == key);
         match (known, rest) {
-            (Some(_), []) => Err(Fault::Repeated),
+            (Some(_), []) => Err(BracketFault::Repeated),
             (None, []) => {
                 members.push((key, Self::Leaf(value.map(str::to_owned))));
                 Ok(())

@@ -46,12 +46,12 @@ pub enum JoinForm {
 pub struct Match {
     /// A field without a table is looked up first in the main table.
     pub source: FieldRef,
-    pub target: Target,
+    pub target: JoinTarget,
 }
 
 /// A list means one of its values; null means IS NULL.
 #[derive(Clone, Debug, PartialEq, Hash)]
-pub enum Target {
+pub enum JoinTarget {
     /// A field without a table is looked up first in the joined table.
     Field(FieldRef),
     Literal(Value),
@@ -197,9 +197,9 @@ fn one_match(text: &str) -> Result<Match, Problem> {
             }
             "target" => {
                 let field = options::field("join.match.target", EXPECTED, &value)?;
-                target = Some(Target::Field(field));
+                target = Some(JoinTarget::Field(field));
             }
-            "targetLiteral" => target = Some(Target::Literal(value)),
+            "targetLiteral" => target = Some(JoinTarget::Literal(value)),
             other => return Err(options::unknown_part("join.match", other, &MATCH_PARTS)),
         }
     }

@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Search {
+pub struct FullTextSearch {
     pub fields: Vec<FieldRef>,
     pub term: String,
     pub mode: MatchMode,
@@ -19,7 +19,7 @@ pub struct Search {
 }
 
 /// The order of the fields makes no difference.
-impl Hash for Search {
+impl Hash for FullTextSearch {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { fields, term, mode, score_alias } = self;
         unordered(fields, state);
@@ -29,7 +29,7 @@ impl Hash for Search {
 
 const PARTS: [&str; 4] = ["fields", "searchTerm", "mode", "scoreAlias"];
 
-pub(super) fn search(value: &Value) -> Result<Search, Problem> {
+pub(super) fn search(value: &Value) -> Result<FullTextSearch, Problem> {
     let Value::Object(text) = value else {
         return Err(options::wrong("fullTextSearch", "an object {fields, searchTerm, mode?, scoreAlias?}", value));
     };
@@ -50,7 +50,7 @@ pub(super) fn search(value: &Value) -> Result<Search, Problem> {
             (other, _) => return Err(options::unknown_part("fullTextSearch", other, &PARTS)),
         }
     }
-    Ok(Search {
+    Ok(FullTextSearch {
         fields: fields.ok_or_else(|| options::missing_part("fullTextSearch", "fields"))?,
         term: term
             .filter(|term| !term.trim().is_empty())

@@ -7,27 +7,27 @@ use crate::limits::JSON_MEMBERS_MAX_COUNT;
 use std::borrow::Cow;
 
 /// `None` for an empty cell without quotes, which stands for NULL.
-pub(super) type Cell<'a> = Option<Cow<'a, str>>;
+pub(super) type CsvCell<'a> = Option<Cow<'a, str>>;
 
 #[derive(Debug)]
-pub(super) struct Records<'a> {
+pub(super) struct CsvRecords<'a> {
     rest: &'a str,
     line: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Record<'a> {
+pub(super) struct CsvRecord<'a> {
     pub(super) line: usize,
-    pub(super) cells: Vec<Cell<'a>>,
+    pub(super) cells: Vec<CsvCell<'a>>,
 }
 
-impl<'a> Records<'a> {
+impl<'a> CsvRecords<'a> {
     pub(super) fn new(text: &'a str) -> Self {
         Self { rest: text, line: 1 }
     }
 
     /// `invalid_body` for a broken quoted cell, or more than [`JSON_MEMBERS_MAX_COUNT`] cells.
-    pub(super) fn next(&mut self) -> Result<Option<Record<'a>>, Problem> {
+    pub(super) fn next(&mut self) -> Result<Option<CsvRecord<'a>>, Problem> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -48,11 +48,11 @@ impl<'a> Records<'a> {
             self.line += 1;
             let rest = self.rest;
             self.rest = rest.strip_prefix("\r\n").or_else(|| rest.strip_prefix(['\r', '\n'])).unwrap_or_default();
-            return Ok(Some(Record { line, cells }));
+            return Ok(Some(CsvRecord { line, cells }));
         }
     }
 
-    fn bare(&mut self) -> Cell<'a> {
+    fn bare(&mut self) -> CsvCell<'a> {
         let end = memchr::memchr3(b',', b'\r', b'\n', self.rest.as_bytes()).unwrap_or(self.rest.len());
         let (cell, rest) = self.rest.split_at(end);
         self.rest = rest;
@@ -103,8 +103,8 @@ mod tests {
     use crate::envelope::write_csv;
     use proptest::prelude::*;
 
-    fn read(text: &str) -> Result<Vec<Record<'_>>, Problem> {
-        let mut records = Records::new(text);
+    fn read(text: &str) -> Result<Vec<CsvRecord<'_>>, Problem> {
+        let mut records = CsvRecords::new(text);
         let mut all = Vec::new();
         while let Some(record) = records.next()? {
             all.push(record);
@@ -125,7 +125,7 @@ mod tests {
             (" \"a\" ,5\" pipe", vec![(1, vec![cell(" \"a\" "), cell("5\" pipe")])]),
             ("\"\"\"\"\"\",ü", vec![(1, vec![cell("\"\""), cell("ü")])]),
         ] {
-            let expected: Vec<_> = expected.into_iter().map(|(line, cells)| Record { line, cells }).collect();
+            let expected: Vec<_> = expected.into_iter().map(|(line, cells)| CsvRecord { line, cells }).collect();
             assert_eq!(read(text).unwrap(), expected, "{text:?}");
         }
     }

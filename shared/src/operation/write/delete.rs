@@ -15,12 +15,12 @@ use crate::request::RequestHead;
 #[non_exhaustive]
 pub struct Delete {
     pub table: TablePath,
-    pub target: Target,
+    pub target: WriteTarget,
     pub options: WriteOptions,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Target {
+pub enum WriteTarget {
     Record(RecordId),
     Matching(Condition),
 }
@@ -77,8 +77,8 @@ impl Delete {
         }
         let matching = if in_body.is_empty() { head.matching } else { in_body };
         let target = match (head.id, matching.condition(&FOR_DELETE)?) {
-            (Some(id), None) => Target::Record(id),
-            (None, Some(condition)) => Target::Matching(condition),
+            (Some(id), None) => WriteTarget::Record(id),
+            (None, Some(condition)) => WriteTarget::Matching(condition),
             (Some(_), Some(_)) => {
                 return Err(body("The id in the path and conditions exclude each other.".to_owned()));
             }

@@ -1,30 +1,30 @@
 //! Parses the rows of `batchData`, of CSV and of NDJSON. Objects with different keys become rows of the same fields.
 
-use super::csv::{Record, Records};
+use super::csv::{CsvRecord, CsvRecords};
 use super::import::{Import, in_line};
 use super::{body, field};
 use crate::error::{ErrorCode, Faults, Problem};
 use crate::format::Format;
 use crate::ident::{FieldName, shown};
-use crate::json::{self, Parts, Value};
+use crate::json::{self, RawParts, Value};
 use crate::limits::{BATCH_MAX_CELLS, BATCH_MAX_ROWS, JSON_MEMBERS_MAX_COUNT};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
 /// The values are in the order of the fields; `None` where the row does not name the field.
-pub(super) type Row = Vec<Option<Value>>;
+pub(super) type FieldValues = Vec<Option<Value>>;
 
 #[derive(Default)]
 pub(super) struct RowTable {
     fields: Vec<FieldName>,
     columns: HashMap<Box<str>, usize>,
-    rows: Vec<Row>,
+    rows: Vec<FieldValues>,
 }
 
 impl RowTable {
-    pub(super) fn read(list: &str) -> Result<(Vec<FieldName>, Vec<Row>), Problem> {
+    pub(super) fn read(list: &str) -> Result<(Vec<FieldName>, Vec<FieldValues>), Problem> {
         let (mut table, mut faults) = (Self::default(), Faults::default());
-        let mut parts = Parts::inside(list);
+        let mut parts = RawParts::inside(list);
         while let Some(first) = parts.first_byte() {
             let (at, whole) = (table.rows.len(), parts);
             table.check_room("batchData")?;
@@ -53,7 +53,7 @@ impl RowTable {
     }
 
     /// Lines of white space are skipped.
-    pub(super) fn lines(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<Row>, Import), Problem> {
+    pub(super) fn lines(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<FieldValues>, Import), Problem> {
         let (mut table, mut import) = (Self::default(), Import::new(Format::NdJson));
         for (at, text) in json::check(bytes)?.split('\n').enumerate() {
             let (line, text) = (at + 1, text.trim_ascii());
@@ -66,7 +66,7 @@ impl RowTable {
             if serde_json::from_str::<&RawValue>(text).is_err() || !text.starts_with('{') {
                 return Err(no_row());
             }
-            let cells = table.cells(&mut Parts::inside(text));
+            let cells = table.cells(&mut RawParts::inside(text));
             let cells = cells.map_err(|problem| in_line(line, &problem).with_row(row))?;
             table.push(cells.ok_or_else(no_row)?, BODY)?;
             import.begin_row(line);
@@ -76,12 +76,12 @@ impl RowTable {
     }
 
     /// The first record names the fields. An empty cell without quotes is null.
-    pub(super) fn csv(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<Row>, Import), Problem> {
+    pub(super) fn csv(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<FieldValues>, Import), Problem> {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = std::str::from_utf8(bytes)
             .map_err(|fault| body(format!("The body is not UTF-8: byte {} is broken.", fault.valid_up_to())))?;
         let (mut table, mut import) = (Self::default(), Import::new(Format::Csv));
-        let mut records = Records::new(text);
+        let mut records = CsvRecords::new(text);
         let Some(header) = records.next()? else {
             return Err(body("The body has no header row, which names the fields.".to_owned()));
         };
@@ -94,7 +94,9 @@ impl RowTable {
             }
         }
         let width = table.fields.len();
-        while let Some(Record { line, cells }) = records.next().map_err(|problem| problem.with_row(table.rows.len()))? {
+        while let Some(CsvRecord { line, cells }) =
+            records.next().map_err(|problem| problem.with_row(table.rows.len()))?
+        {
             // An empty line is skipped, unless records have only one cell.
             if width > 1 && matches!(cells[..], [None]) {
                 continue;
@@ -123,7 +125,7 @@ impl RowTable {
     }
 
     /// `None` if the object repeats a key, has too many keys, or has a string with an invalid escape.
-    fn cells(&mut self, members: &mut Parts<'_>) -> Result<Option<Row>, Problem> {
+    fn cells(&mut self, members: &mut RawParts<'_>) -> Result<Option<FieldValues>, Problem> {
         let mut cells = vec![None; self.fields.len()];
         let mut nth = 0;
         while let (Some(name), Some(value)) = (members.next(), members.next()) {
@@ -150,7 +152,7 @@ impl RowTable {
         Ok(Some(cells))
     }
 
-    fn push(&mut self, cells: Row, source: &str) -> Result<(), Problem> {
+    fn push(&mut self, cells: FieldValues, source: &str) -> Result<(), Problem> {
         self.rows.push(cells);
         if self.rows.len() * self.fields.len() > BATCH_MAX_CELLS {
             return Err(body(format!(
@@ -162,7 +164,7 @@ impl RowTable {
         Ok(())
     }
 
-    fn finish(mut self, source: &str) -> Result<(Vec<FieldName>, Vec<Row>), Problem> {
+    fn finish(mut self, source: &str) -> Result<(Vec<FieldName>, Vec<FieldValues>), Problem> {
         if self.rows.is_empty() {
             return Err(body(match source {
                 BODY => "The body has no record.".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::matching::{FOR_UPDATE, Matching};
 use super::options::{WRITE_OPTIONS, WriteOptions};
-use super::{Target, body, columns};
+use super::{WriteTarget, body, columns};
 use crate::error::{Faults, Problem};
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Value};
@@ -14,7 +14,7 @@ use crate::request::RequestHead;
 #[non_exhaustive]
 pub struct Update {
     pub table: TablePath,
-    pub target: Target,
+    pub target: WriteTarget,
     /// There is at least one field.
     pub fields: Vec<FieldName>,
     pub values: Vec<Value>,
@@ -57,7 +57,7 @@ impl Update {
                 if changes.0.is_empty() {
                     return Err(body("The body names no field to change.".to_owned()));
                 }
-                (Target::Record(id), changes)
+                (WriteTarget::Record(id), changes)
             }
             None => many(bytes)?,
         };
@@ -67,7 +67,7 @@ impl Update {
 
 type Changes = (Vec<FieldName>, Vec<Value>);
 
-fn many(bytes: &[u8]) -> Result<(Target, Changes), Problem> {
+fn many(bytes: &[u8]) -> Result<(WriteTarget, Changes), Problem> {
     let (mut data, mut matching, mut faults) = (None, Matching::default(), Faults::default());
     for (name, value) in json::body_members(bytes)? {
         if name == "data" {
@@ -85,7 +85,7 @@ fn many(bytes: &[u8]) -> Result<(Target, Changes), Problem> {
             "Name one by its id in the path, or several by {\"query\": {field: condition, …}, \"data\": {…}}.",
         )
     })?;
-    Ok((Target::Matching(condition), data_of(data)?))
+    Ok((WriteTarget::Matching(condition), data_of(data)?))
 }
 
 fn data_of(data: Option<Value>) -> Result<Changes, Problem> {

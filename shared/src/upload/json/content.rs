@@ -25,7 +25,7 @@ pub(super) enum Progress {
     Ended,
 }
 
-pub(super) enum Fault {
+pub(super) enum ContentFault {
     Json(Problem),
     /// The end of an error message about the item, and the fault's offset in the body, if known.
     Media(Cow<'static, str>, Option<u64>),
@@ -38,7 +38,7 @@ enum Escape {
     Unicode { value: u16, digits: u8 },
 }
 
-pub(super) struct Content {
+pub(super) struct ContentDecoder {
     decoder: Decoder,
     head: Head,
     prefix: Option<Vec<u8>>,
@@ -51,7 +51,7 @@ pub(super) struct Content {
     has_fault: bool,
 }
 
-impl Content {
+impl ContentDecoder {
     pub(super) fn new() -> Self {
         Self {
             decoder: Decoder::new(),
@@ -82,7 +82,7 @@ impl Content {
     }
 
     /// After [`Progress::Full`], first discards the decoded bytes.
-    pub(super) fn read(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<Progress, Fault> {
+    pub(super) fn read(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<Progress, ContentFault> {
         if self.decoder.is_full() {
             self.decoder.clear();
         }
@@ -122,8 +122,8 @@ impl Content {
         }
     }
 
-    /// Up to the next quote or escape that [`Content::run_over`] can't handle, or until the decoder is full.
-    fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), Fault> {
+    /// Up to the next quote or escape that [`ContentDecoder::run_over`] can't handle, or until the decoder is full.
+    fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), ContentFault> {
         let window = &input[..input.len().min(self.decoder.room())];
         let end = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
         if !self.has_fault && is_plain(&window[end..]) && self.run_over(lexer, input) {
@@ -132,7 +132,7 @@ impl Content {
         if let Err((before, fault)) = self.decoder.push(&window[..end]) {
             let at = lexer.offset() + before as u64;
             return Err(match fault {
-                base64::Fault::Character(0..0x20) => control(at),
+                base64::Base64Fault::Character(0..0x20) => control(at),
                 fault => not_base64(fault, at),
             });
         }
@@ -171,7 +171,7 @@ impl Content {
         true
     }
 
-    fn begun(&mut self, byte: u8) -> Result<(), Fault> {
+    fn begun(&mut self, byte: u8) -> Result<(), ContentFault> {
         self.escape = Escape::None;
         match byte {
             b'u' => {
@@ -188,7 +188,7 @@ impl Content {
         }
     }
 
-    fn unicode(&mut self, value: u16, digits: u8, byte: u8) -> Result<(), Fault> {
+    fn unicode(&mut self, value: u16, digits: u8, byte: u8) -> Result<(), ContentFault> {
         let Some(digit) = char::from(byte).to_digit(16) else {
             return Err(self.bad_escape());
         };
@@ -200,17 +200,17 @@ impl Content {
         self.escape = Escape::None;
         match u8::try_from(value) {
             Ok(character) if character.is_ascii() => self.character(character, self.escape_at),
-            _ => Err(Fault::Media("holds a character that base64 does not have".into(), Some(self.escape_at))),
+            _ => Err(ContentFault::Media("holds a character that base64 does not have".into(), Some(self.escape_at))),
         }
     }
 
-    fn bad_escape(&self) -> Fault {
+    fn bad_escape(&self) -> ContentFault {
         let said = format!("an unknown escape stands at byte {}", self.escape_at);
-        Fault::Json(malformed(&said))
+        ContentFault::Json(malformed(&said))
     }
 
     /// The decoder must not be full.
-    fn character(&mut self, character: u8, at: u64) -> Result<(), Fault> {
+    fn character(&mut self, character: u8, at: u64) -> Result<(), ContentFault> {
         let Some(prefix) = &mut self.prefix else {
             return match character {
                 b'\n' | b'\r' | b'\t' => Ok(()),
@@ -225,41 +225,41 @@ impl Content {
         } else if character == b',' {
             let head = std::str::from_utf8(&prefix[SCHEME.len()..]).unwrap_or_default();
             let label = Label::data_url(head);
-            self.label = Some(label.map_err(|said| Fault::Media(said.into(), Some(at)))?);
+            self.label = Some(label.map_err(|said| ContentFault::Media(said.into(), Some(at)))?);
             self.prefix = None;
             return Ok(());
         }
         if !matches!(character, b' '..=b'~') {
             let said = "has a data URL with a character that no URL has".into();
-            return Err(Fault::Media(said, Some(at)));
+            return Err(ContentFault::Media(said, Some(at)));
         }
         if prefix.len() == UPLOAD_LABEL_MAX_BYTES {
             let said = format!("has a data URL without a comma in its first {UPLOAD_LABEL_MAX_BYTES} bytes");
-            return Err(Fault::Media(said.into(), Some(at)));
+            return Err(ContentFault::Media(said.into(), Some(at)));
         }
         prefix.push(character);
         Ok(())
     }
 
-    fn take_as_base64(&mut self, at: u64) -> Result<(), Fault> {
+    fn take_as_base64(&mut self, at: u64) -> Result<(), ContentFault> {
         if self.head == Head::Required {
-            return Err(Fault::Media("does not begin data:<type>;base64,".into(), Some(at)));
+            return Err(ContentFault::Media("does not begin data:<type>;base64,".into(), Some(at)));
         }
         let prefix = self.prefix.take().unwrap_or_default();
         self.decoder.push(&prefix).map_err(|(_, fault)| not_base64(fault, at))
     }
 
     /// `at` is the offset of the closing quote in the body. Fails if the file contains no byte.
-    fn end(&mut self, at: u64) -> Result<(), Fault> {
+    fn end(&mut self, at: u64) -> Result<(), ContentFault> {
         if let Some(prefix) = &self.prefix {
             if prefix.len() >= SCHEME.len() {
-                return Err(Fault::Media("has a data URL without a comma".into(), Some(at)));
+                return Err(ContentFault::Media("has a data URL without a comma".into(), Some(at)));
             }
             self.take_as_base64(at)?;
         }
         self.decoder.finish().map_err(|fault| not_base64(fault, at))?;
         if self.decoder.total() == 0 {
-            return Err(Fault::Media("is empty".into(), None));
+            return Err(ContentFault::Media("is empty".into(), None));
         }
         Ok(())
     }
@@ -269,17 +269,19 @@ fn is_plain(text: &[u8]) -> bool {
     matches!(text, [b'\\', b'/' | b'n' | b'r' | b't', ..])
 }
 
-fn control(at: u64) -> Fault {
-    Fault::Json(malformed(&format!("a control character stands at byte {at}")))
+fn control(at: u64) -> ContentFault {
+    ContentFault::Json(malformed(&format!("a control character stands at byte {at}")))
 }
 
-fn not_base64(fault: base64::Fault, at: u64) -> Fault {
+fn not_base64(fault: base64::Base64Fault, at: u64) -> ContentFault {
     let said = match fault {
-        base64::Fault::Character(byte @ b'!'..=b'~') => format!("is not base64: it holds {}", char::from(byte)).into(),
-        base64::Fault::Character(byte) => format!("is not base64: it holds 0x{byte:02x}").into(),
-        base64::Fault::Padding => "is not base64: a padding = stands where none can be".into(),
-        base64::Fault::Cut => "is not whole base64: its last group is cut".into(),
-        base64::Fault::TrailingBits => "is not base64: its last character has unused bits that are set".into(),
+        base64::Base64Fault::Character(byte @ b'!'..=b'~') => {
+            format!("is not base64: it holds {}", char::from(byte)).into()
+        }
+        base64::Base64Fault::Character(byte) => format!("is not base64: it holds 0x{byte:02x}").into(),
+        base64::Base64Fault::Padding => "is not base64: a padding = stands where none can be".into(),
+        base64::Base64Fault::Cut => "is not whole base64: its last group is cut".into(),
+        base64::Base64Fault::TrailingBits => "is not base64: its last character has unused bits that are set".into(),
     };
-    Fault::Media(said, Some(at))
+    ContentFault::Media(said, Some(at))
 }

@@ -1,13 +1,13 @@
 //! One item of an upload's `media`: the keys that it must have, and the file that the item describes.
 
-use super::content::Fault;
-use super::key::{Family, Key, KeySet, Level};
-use super::{Place, Reader};
+use super::content::ContentFault;
+use super::key::{BodyKey, Family, KeySet, Level};
+use super::{JsonPlace, JsonReader};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::media::{MediaKind, MediaName};
 use crate::upload::draft::{self, invalid};
-use crate::upload::form::{Given, Shape};
+use crate::upload::form::{Given, UploadShape};
 use crate::upload::label::Label;
 use crate::upload::name;
 
@@ -21,8 +21,8 @@ pub(super) struct Open {
     pub(super) private_folder: Option<bool>,
 }
 
-impl Reader {
-    pub(super) fn check_family(&mut self, key: Key, family: Family) -> Result<(), Problem> {
+impl JsonReader {
+    pub(super) fn check_family(&mut self, key: BodyKey, family: Family) -> Result<(), Problem> {
         match self.item.family {
             None => self.item.family = Some(family),
             Some(before) if before == family => {}
@@ -40,8 +40,8 @@ impl Reader {
             }
         }
         let shape = match family {
-            Family::Named => Shape::Named,
-            Family::Image | Family::File => Shape::Typed(self.given),
+            Family::Named => UploadShape::Named,
+            Family::Image | Family::File => UploadShape::Typed(self.given),
         };
         if self.shape.is_some_and(|before| before != shape) {
             return Err(invalid(format!(
@@ -57,7 +57,7 @@ impl Reader {
 
     pub(super) fn check_kind(&self) -> Result<(), Problem> {
         match (self.shape, self.draft.kind()) {
-            (Some(Shape::Typed(_)), Some(kind @ (MediaKind::Video | MediaKind::Audio))) => Err(invalid(format!(
+            (Some(UploadShape::Typed(_)), Some(kind @ (MediaKind::Video | MediaKind::Audio))) => Err(invalid(format!(
                 "type must be image or file for items like {} and {}, not {}.",
                 Family::Image,
                 Family::File,
@@ -68,10 +68,10 @@ impl Reader {
         }
     }
 
-    pub(super) fn open_item(&mut self) -> Result<Place, Problem> {
+    pub(super) fn open_item(&mut self) -> Result<JsonPlace, Problem> {
         self.item_at = self.draft.next_place()?;
         self.item = Open::default();
-        Ok(Place::KeyOrEnd)
+        Ok(JsonPlace::KeyOrEnd)
     }
 
     pub(super) fn close_item(&mut self) -> Result<(), Problem> {
@@ -106,17 +106,17 @@ impl Reader {
         }
     }
 
-    pub(super) fn path(&self, key: Key) -> String {
+    pub(super) fn path(&self, key: BodyKey) -> String {
         match self.level {
             Level::Body => key.as_str().to_owned(),
             Level::Item => format!("{}.{}", self.item_path(), key.as_str()),
         }
     }
 
-    pub(super) fn refused(&self, fault: Fault) -> Problem {
+    pub(super) fn refused(&self, fault: ContentFault) -> Problem {
         match fault {
-            Fault::Json(problem) => problem,
-            Fault::Media(said, at) => {
+            ContentFault::Json(problem) => problem,
+            ContentFault::Media(said, at) => {
                 let named = self.item.name.as_deref();
                 let named = named.map_or(String::new(), |name| format!(" ({})", shown(name)));
                 let place = at.map_or(String::new(), |at| format!(" (byte {at} of the body)"));

@@ -32,9 +32,9 @@ impl fmt::Display for Wants {
 macro_rules! keys {
     ($($variant:ident = $word:literal, $levels:expr, $wants:ident, $family:expr;)*) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Key { $($variant,)* }
+        pub(super) enum BodyKey { $($variant,)* }
 
-        impl Key {
+        impl BodyKey {
             const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             pub(super) const fn as_str(self) -> &'static str {
@@ -73,7 +73,7 @@ keys! {
     FileType = "fileType", &[Level::Item], Text, Some(Family::File);
 }
 
-impl Key {
+impl BodyKey {
     pub(super) fn parse(level: Level, text: &str) -> Option<Self> {
         Self::of(level).find(|key| key.as_str() == text)
     }
@@ -102,19 +102,19 @@ pub(super) enum Family {
 }
 
 impl Family {
-    pub(super) fn keys(self) -> &'static [Key] {
+    pub(super) fn keys(self) -> &'static [BodyKey] {
         match self {
-            Self::Named => &[Key::Name, Key::Base64],
-            Self::Image => &[Key::ImageName, Key::ImageType, Key::ImageBase64],
-            Self::File => &[Key::FileName, Key::FileType, Key::FileBase64],
+            Self::Named => &[BodyKey::Name, BodyKey::Base64],
+            Self::Image => &[BodyKey::ImageName, BodyKey::ImageType, BodyKey::ImageBase64],
+            Self::File => &[BodyKey::FileName, BodyKey::FileType, BodyKey::FileBase64],
         }
     }
 
-    pub(super) fn name(self) -> Key {
+    pub(super) fn name(self) -> BodyKey {
         match self {
-            Self::Named => Key::Name,
-            Self::Image => Key::ImageName,
-            Self::File => Key::FileName,
+            Self::Named => BodyKey::Name,
+            Self::Image => BodyKey::ImageName,
+            Self::File => BodyKey::FileName,
         }
     }
 }
@@ -130,13 +130,13 @@ impl fmt::Display for Family {
 pub(super) struct KeySet(u16);
 
 impl KeySet {
-    pub(super) fn insert(&mut self, key: Key) -> bool {
+    pub(super) fn insert(&mut self, key: BodyKey) -> bool {
         let is_new = !self.contains(key);
         self.0 |= 1 << key as u16;
         is_new
     }
 
-    pub(super) fn contains(self, key: Key) -> bool {
+    pub(super) fn contains(self, key: BodyKey) -> bool {
         self.0 & 1 << key as u16 != 0
     }
 }

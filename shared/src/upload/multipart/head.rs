@@ -7,7 +7,7 @@ use crate::upload::label::{Label, is_token};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-pub(super) enum Part {
+pub(super) enum PartHead {
     File {
         /// The name has no directories.
         name: String,
@@ -18,7 +18,7 @@ pub(super) enum Part {
     Field(String),
 }
 
-impl Part {
+impl PartHead {
     /// `lines` end before the empty line. `Content-Transfer-Encoding` must be `binary`, `8bit` or `7bit`.
     pub(super) fn parse(lines: &str) -> Result<Self, Problem> {
         let (mut disposition, mut label) = (None, None);

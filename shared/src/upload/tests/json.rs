@@ -4,7 +4,7 @@ use super::{json, read_pieces, refused};
 use crate::error::ErrorCode::{InvalidBody, InvalidJson, InvalidMedia};
 use crate::limits::{UPLOAD_CHUNK_BYTES, UPLOAD_LABEL_MAX_BYTES, UPLOAD_MAX_ITEMS, UPLOAD_TEXT_MAX_BYTES};
 use crate::media::MediaKind;
-use crate::upload::{Existing, Given, Label, Shape, UploadLimits, Visibility};
+use crate::upload::{Existing, Given, Label, UploadLimits, UploadShape, Visibility};
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
@@ -20,7 +20,7 @@ fn the_first_shape_is_read_with_all_that_it_may_say() {
         "folder":"pets/mine","type":"image","update":true,"private":true}"#,
     )
     .unwrap();
-    assert_eq!((form.shape(), form.kind()), (Shape::Named, MediaKind::Image));
+    assert_eq!((form.shape(), form.kind()), (UploadShape::Named, MediaKind::Image));
     assert_eq!(form.folder().as_str(), "pets/mine");
     assert_eq!(form.existing(), Existing::IsReplaced);
     assert_eq!(files, [b"cat", b"dog"]);
@@ -34,7 +34,7 @@ fn the_first_shape_is_read_with_all_that_it_may_say() {
 fn the_second_shape_is_read_as_one_object_and_as_a_list() {
     let item = r#"{"imageName":"My Cat","imageBase64":"Y2F0","imageType":"jpg"}"#;
     let (form, files) = json(&format!(r#"{{"media":{item},"type":"image"}}"#)).unwrap();
-    assert_eq!(form.shape(), Shape::Typed(Given::One));
+    assert_eq!(form.shape(), UploadShape::Typed(Given::One));
     assert_eq!(form.items()[0].name().as_str(), "my-cat.jpg");
     assert_eq!(form.items()[0].label(), Some(&Label::Extension("jpg".into())));
     assert_eq!((form.existing(), files), (Existing::Stays, vec![b"cat".to_vec()]));
@@ -42,7 +42,7 @@ fn the_second_shape_is_read_as_one_object_and_as_a_list() {
     let other = r#"{"fileName":"a.pdf","fileBase64":"data:application/pdf;base64,cGRm","fileType":"pdf",
         "private":true,"privateFolder":null}"#;
     let (form, _) = json(&format!(r#"{{"type":"image","media":[{item},{other}]}}"#)).unwrap();
-    assert_eq!(form.shape(), Shape::Typed(Given::List));
+    assert_eq!(form.shape(), UploadShape::Typed(Given::List));
     let [image, file] = form.items() else { panic!() };
     assert_eq!((image.kind(), file.kind()), (MediaKind::Image, MediaKind::File));
     assert_eq!(file.label(), Some(&Label::Mime("application/pdf".into())));

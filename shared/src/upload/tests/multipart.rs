@@ -3,7 +3,7 @@
 use super::{Read, read};
 use crate::error::ErrorCode::{self, InvalidBody, InvalidMedia};
 use crate::limits::{UPLOAD_PART_HEAD_MAX_BYTES, UPLOAD_TEXT_MAX_BYTES};
-use crate::upload::{Existing, Label, Shape, Visibility};
+use crate::upload::{Existing, Label, UploadShape, Visibility};
 
 const TYPE: &str = "multipart/form-data; boundary=xyz";
 
@@ -30,7 +30,7 @@ fn files_and_fields_are_read_in_any_order() {
         part("name=update", "1") + &part("name=private", "true"),
     );
     let (form, files) = form(&body).unwrap();
-    assert_eq!((form.shape(), form.kind().as_str()), (Shape::Multipart, "image"));
+    assert_eq!((form.shape(), form.kind().as_str()), (UploadShape::Multipart, "image"));
     assert_eq!(form.folder().as_str(), "pets/mine");
     assert_eq!(form.existing(), Existing::IsReplaced);
     assert_eq!(files, [&b"cat"[..], b"d\r\n-\r\n--xy\r\n\r\n--\r\nog"]);

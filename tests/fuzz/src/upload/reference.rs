@@ -7,12 +7,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use shared::limits::{UPLOAD_LABEL_MAX_BYTES, UPLOAD_MAX_ITEMS};
 use shared::media::{FolderPath, MediaKind, MediaName};
-use shared::upload::{Existing, Given, Label, ParsedUpload, Parser, Shape, UploadLimits, Visibility};
+use shared::upload::{Existing, Given, Label, ParsedUpload, Parser, UploadLimits, UploadShape, Visibility};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, PartialEq)]
 pub struct Expected {
-    shape: Shape,
+    shape: UploadShape,
     kind: MediaKind,
     folder: String,
     existing: Existing,
@@ -71,11 +71,11 @@ pub fn read(body: &[u8]) -> Option<Expected> {
     let names: BTreeSet<_> = items.iter().map(|(_, item)| item.name.as_str()).collect();
     let typed = items.iter().filter(|(is_typed, _)| *is_typed).count();
     let shape = match typed {
-        0 => Shape::Named,
-        _ if typed == items.len() => Shape::Typed(given),
+        0 => UploadShape::Named,
+        _ if typed == items.len() => UploadShape::Typed(given),
         _ => return None,
     };
-    let is_odd = shape != Shape::Named && matches!(kind, MediaKind::Video | MediaKind::Audio);
+    let is_odd = shape != UploadShape::Named && matches!(kind, MediaKind::Video | MediaKind::Audio);
     if names.len() < items.len() || is_odd {
         return None;
     }

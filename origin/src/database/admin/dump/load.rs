@@ -8,8 +8,8 @@ use mysql_async::Conn;
 use mysql_async::prelude::Queryable;
 
 use super::{
-    AdminError, CODE_TIME, Fault, PROJECT_TIME, PROJECT_TIME_PER_MIB, Record, RecordHead, RecordKind, Refusal,
-    Settings, WAIT,
+    AdminError, CODE_TIME, DumpRecord, ObjectFault, PROJECT_TIME, PROJECT_TIME_PER_MIB, RecordHead, RecordKind,
+    Settings, StatementRefusal, WAIT,
 };
 use crate::config::Account;
 use crate::database::admin::Admin;
@@ -47,7 +47,7 @@ impl Spent {
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// Objects that MariaDB refused.
-    pub missing: Vec<Fault>,
+    pub missing: Vec<ObjectFault>,
     /// Objects whose definer was no account of the project, such as `view shop.sales (root)`.
     pub redefined: Vec<String>,
 }
@@ -67,7 +67,7 @@ pub struct Loader {
     /// Tables that could not be created.
     lost: HashSet<(String, String)>,
     /// Views that MariaDB refused, perhaps because a view that they need comes later.
-    waiting: Vec<(Record, String)>,
+    waiting: Vec<(DumpRecord, String)>,
     loaded: Loaded,
 }
 
@@ -100,7 +100,7 @@ impl Admin {
 
 impl Loader {
     /// Runs the statement of a record. A statement that MariaDB refuses is reported by [`Loader::finish`].
-    pub async fn load(&mut self, mut record: Record) -> Result<(), AdminError> {
+    pub async fn load(&mut self, mut record: DumpRecord) -> Result<(), AdminError> {
         let kind = record.head.kind;
         if let Some(spent) = &mut self.spent {
             spent.bytes += record.statement.len() as u64;
@@ -166,7 +166,7 @@ impl Loader {
         self.load_waiting().await?;
         for (database, (_, statement)) in std::mem::take(&mut self.collations) {
             let head = RecordHead::new(RecordKind::Database, &database, "");
-            if let Err(refusal) = self.run(&Record { head: head.clone(), statement }).await? {
+            if let Err(refusal) = self.run(&DumpRecord { head: head.clone(), statement }).await? {
                 self.loaded.missing.push(head.fault(refusal.reason));
             }
         }
@@ -177,9 +177,9 @@ impl Loader {
 
     /// Runs a statement within the time that is left for it. The limit is part of the statement, because a tenant's
     /// function can set the session's.
-    async fn ask(&mut self, kind: RecordKind, statement: &[u8]) -> Result<Result<(), Refusal>, AdminError> {
+    async fn ask(&mut self, kind: RecordKind, statement: &[u8]) -> Result<Result<(), StatementRefusal>, AdminError> {
         let Some(limit) = self.spent.as_ref().map_or(Some(WAIT), |spent| spent.limit(kind)) else {
-            return Ok(Err(Refusal::out_of_time()));
+            return Ok(Err(StatementRefusal::out_of_time()));
         };
         let limit = limit.as_secs().max(1);
         let mut text = format!("SET STATEMENT max_statement_time = {limit} FOR ").into_bytes();
@@ -192,8 +192,8 @@ impl Loader {
         Ok(outcome)
     }
 
-    async fn run(&mut self, record: &Record) -> Result<Result<(), Refusal>, AdminError> {
-        let Record { head, statement } = record;
+    async fn run(&mut self, record: &DumpRecord) -> Result<Result<(), StatementRefusal>, AdminError> {
+        let DumpRecord { head, statement } = record;
         // MariaDB would close the connection.
         let is_rows = head.kind == RecordKind::Rows;
         let length = if is_rows { statement.len() } else { 2 * statement.len() };
@@ -203,7 +203,7 @@ impl Loader {
                  again",
                 self.packet_max_bytes
             );
-            return Ok(Err(Refusal { errno: 0, reason }));
+            return Ok(Err(StatementRefusal { errno: 0, reason }));
         }
         if self.database != head.database {
             let switch = self.conn.query_drop(format!("USE {}", ident(&head.database)));
@@ -232,7 +232,7 @@ impl Loader {
         self.ask(head.kind, &execute).await
     }
 
-    async fn set(&mut self, settings: &Settings) -> Result<Result<(), Refusal>, AdminError> {
+    async fn set(&mut self, settings: &Settings) -> Result<Result<(), StatementRefusal>, AdminError> {
         if self.settings == *settings {
             return Ok(Ok(()));
         }
@@ -250,7 +250,7 @@ impl Loader {
 
     /// Gives the database the default collation that it had when an object was made: the object's parameters and
     /// variables depend on it.
-    async fn set_collation(&mut self, head: &RecordHead) -> Result<Result<(), Refusal>, AdminError> {
+    async fn set_collation(&mut self, head: &RecordHead) -> Result<Result<(), StatementRefusal>, AdminError> {
         let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let Some(wanted) = head.database_collation.as_ref().filter(|name| is_word(name)) else {
             return Ok(Ok(()));

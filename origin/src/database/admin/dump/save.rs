@@ -7,7 +7,9 @@ use mysql_async::consts::ColumnType;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Column, Conn, Row, Value};
 
-use super::{CODE_TIME, Fault, PROJECT_TIME, ROWS_TIME_PER_MIB, RecordHead, RecordKind, Refusal, Settings};
+use super::{
+    CODE_TIME, ObjectFault, PROJECT_TIME, ROWS_TIME_PER_MIB, RecordHead, RecordKind, Settings, StatementRefusal,
+};
 use crate::config::Account;
 use crate::database::admin::quote::ident;
 use crate::database::admin::{Admin, AdminError};
@@ -72,9 +74,9 @@ pub struct Dump {
 #[derive(Default)]
 pub struct Incomplete {
     /// Objects that are not in the dump, or not whole.
-    pub missing: Vec<Fault>,
+    pub missing: Vec<ObjectFault>,
     /// Objects that are in the dump, but that MariaDB can't use, such as a view of a table that was dropped.
-    pub broken: Vec<Fault>,
+    pub broken: Vec<ObjectFault>,
     /// Time for what is not a table, and for tables that MariaDB refused.
     spent: Duration,
     /// Time left for the rows of the tables; it grows with each table by [`ROWS_TIME_PER_MIB`].
@@ -152,7 +154,7 @@ impl Dump {
         for (name, detail) in objects {
             let head = RecordHead::new(kind, database, &name);
             if incomplete.spent > PROJECT_TIME {
-                incomplete.missing.push(head.fault(Refusal::out_of_time().reason));
+                incomplete.missing.push(head.fault(StatementRefusal::out_of_time().reason));
                 continue;
             }
             let began = Instant::now();
@@ -183,13 +185,16 @@ impl Dump {
         Ok(())
     }
 
-    async fn ask(&mut self, statement: String) -> Result<Result<(), Refusal>, AdminError> {
+    async fn ask(&mut self, statement: String) -> Result<Result<(), StatementRefusal>, AdminError> {
         self.admin.try_within(&self.user, self.conn.query_drop(statement)).await
     }
 
     /// Lists the objects of a kind in the current database, each with a detail: the engine of a table, the type of a
     /// routine.
-    async fn objects(&mut self, kind: RecordKind) -> Result<Result<Vec<(String, String)>, Refusal>, AdminError> {
+    async fn objects(
+        &mut self,
+        kind: RecordKind,
+    ) -> Result<Result<Vec<(String, String)>, StatementRefusal>, AdminError> {
         let Self { admin, conn, user, .. } = self;
         let list = match kind {
             RecordKind::Database => return Ok(Ok(vec![(String::new(), String::new())])),
@@ -222,7 +227,7 @@ impl Dump {
         &mut self,
         mut head: RecordHead,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
-    ) -> Result<Result<(), Refusal>, E> {
+    ) -> Result<Result<(), StatementRefusal>, E> {
         let Self { admin, conn, user, .. } = self;
         let found = typed_rows::first::<(String, String, String), _>(conn.query_iter(DATABASE));
         let (character_set, collation, comment) = match admin.try_within(user, found).await? {
@@ -247,7 +252,7 @@ impl Dump {
         detail: &str,
         rows_left: &mut Duration,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
-    ) -> Result<Result<(), Refusal>, E> {
+    ) -> Result<Result<(), StatementRefusal>, E> {
         let table = ident(&head.name);
         let Self { admin, conn, user, .. } = self;
         let is_sequence = head.kind == RecordKind::Sequence;
@@ -266,7 +271,7 @@ impl Dump {
             Err(refusal) => return Ok(Err(refusal)),
         };
         if shown.columns_ref().first().is_some_and(|column| column.name_str() == "View") {
-            return Ok(Err(Refusal { errno: 0, reason: "it became a view while it was read".to_owned() }));
+            return Ok(Err(StatementRefusal { errno: 0, reason: "it became a view while it was read".to_owned() }));
         }
         let statement = text(&shown, 1).ok_or(AdminError::Corrupt("table"))?;
         let rows = RecordHead::new(RecordKind::Rows, &head.database, &head.name);
@@ -291,7 +296,7 @@ impl Dump {
         let saved = self.save_rows(&rows, rows_left, sink).await?;
         *rows_left = rows_left.saturating_sub(began.elapsed());
         Ok(saved.map_err(|refusal| match refusal.errno {
-            errno::STATEMENT_TIMEOUT => Refusal::out_of_time(),
+            errno::STATEMENT_TIMEOUT => StatementRefusal::out_of_time(),
             _ => refusal,
         }))
     }
@@ -301,7 +306,7 @@ impl Dump {
         head: &RecordHead,
         left: &mut Duration,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
-    ) -> Result<Result<(), Refusal>, E> {
+    ) -> Result<Result<(), StatementRefusal>, E> {
         let Self { admin, conn, user, .. } = self;
         let table = ident(&head.name);
         let size = typed_rows::first::<u64, _>(conn.exec_iter(MEBIBYTES, (&head.name, &head.name)));
@@ -361,7 +366,7 @@ impl Dump {
         mut head: RecordHead,
         detail: &str,
         sink: &mut impl AsyncFnMut(Vec<u8>) -> Result<(), E>,
-    ) -> Result<Result<(), Refusal>, E> {
+    ) -> Result<Result<(), StatementRefusal>, E> {
         let Self { admin, conn, user, .. } = self;
         // The text comes in the character set in which it was written, of which MariaDB stores the bytes.
         admin.within(conn.query_drop("SET character_set_results = binary")).await?;
@@ -396,7 +401,7 @@ impl Dump {
             "SQL Original Statement",
         ]) else {
             let reason = "MariaDB does not show its definition to the admin account".to_owned();
-            return Ok(Err(Refusal { errno: 0, reason }));
+            return Ok(Err(StatementRefusal { errno: 0, reason }));
         };
         sink(head.with_statement(&statement)?).await?;
         Ok(Ok(()))

@@ -11,7 +11,7 @@ use mysql_async::prelude::Queryable;
 use crate::config::{Config, Sources};
 use crate::database::connect::options;
 use crate::database::typed_rows;
-use crate::embedded::{Embedded, Role};
+use crate::embedded::{Embedded, LockRole};
 use crate::secret::InstallationSecret;
 use crate::system::System;
 
@@ -37,7 +37,7 @@ impl Fixture {
             (config, secret)
         };
         let (first, secret) = config("0");
-        let embedded = Embedded::attach_or_start(&first, &secret, Role::Service).await.unwrap();
+        let embedded = Embedded::attach_or_start(&first, &secret, LockRole::Service).await.unwrap();
         let system = |number: usize| {
             let (config, secret) = config(&number.to_string());
             System::new(embedded.address(), Arc::new(secret), &config)

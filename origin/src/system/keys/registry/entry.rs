@@ -31,7 +31,7 @@ const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 const USE_GRANULARITY_SECONDS: u64 = 60;
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct CachedCaller {
     generation: Generation,
     looked_up_at: u64,
     caller: Result<Caller, Problem>,
@@ -49,8 +49,8 @@ pub(super) struct KeyUse {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EntryBytes;
 
-impl Weighter<TokenDigest, Arc<Entry>> for EntryBytes {
-    fn weight(&self, _: &TokenDigest, entry: &Arc<Entry>) -> u64 {
+impl Weighter<TokenDigest, Arc<CachedCaller>> for EntryBytes {
+    fn weight(&self, _: &TokenDigest, entry: &Arc<CachedCaller>) -> u64 {
         entry.bytes
     }
 }
@@ -61,7 +61,7 @@ impl KeyUse {
     }
 }
 
-impl Entry {
+impl CachedCaller {
     /// `looked_up_at` is in seconds since 1970.
     pub(super) fn new(
         generation: Generation,

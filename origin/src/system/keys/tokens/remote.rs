@@ -125,11 +125,11 @@ async fn read(mut response: Response) -> Result<String, FetchFault> {
 #[derive(Debug)]
 pub(super) struct RemoteKeys {
     url: Url,
-    state: Mutex<State>,
+    state: Mutex<RemoteState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct RemoteState {
     keys: Option<Arc<VerificationKeys>>,
     fetched_at: u64,
     asked_at: Option<u64>,
@@ -171,7 +171,7 @@ impl RemoteKeys {
     }
 
     /// A fetch continues if its callers are cancelled.
-    fn begin_fetch(self: &Arc<Self>, state: &mut State, now: u64) -> Option<watch::Receiver<()>> {
+    fn begin_fetch(self: &Arc<Self>, state: &mut RemoteState, now: u64) -> Option<watch::Receiver<()>> {
         // A closed channel here means that the fetch has panicked: a fetch that ends normally removes it from `state`.
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
             return Some(flight.clone());
@@ -203,7 +203,7 @@ impl RemoteKeys {
         Some(flight)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, RemoteState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

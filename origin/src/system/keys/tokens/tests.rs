@@ -338,7 +338,7 @@ async fn the_times_of_a_token_have_a_minutes_leeway() {
 fn the_role_comes_from_the_claim_by_the_map_or_is_fixed() {
     let role = |name: &str| KeyGrant::Role(RoleName::parse(name).unwrap());
     let issuer = |claim: Option<&str>, fixed: Option<&str>, map: &[(&str, KeyGrant)]| {
-        let keys = Keys::Fixed(Arc::default());
+        let keys = IssuerKeySource::Fixed(Arc::default());
         let mut row = row("shop", "shop", IssuerKeys::Set(String::new()));
         row.role_claim = claim.map(str::to_owned);
         row.role = fixed.map(|name| RoleName::parse(name).unwrap());

@@ -6,7 +6,7 @@ use crate::json::Value;
 use crate::operation::RecordOperation;
 use crate::operation::batch::{Position, Reference, invalid};
 use crate::operation::filter::{Comparison, Condition, Test};
-use crate::operation::write::Target;
+use crate::operation::write::WriteTarget;
 
 fn resolved(operations: &[&str], ids: &[&str]) -> Vec<RecordOperation> {
     let batch = of(operations).unwrap();
@@ -49,7 +49,7 @@ fn a_reference_takes_the_place_of_a_conditions_value() {
     let RecordOperation::Delete(delete) = &done[1] else {
         panic!("{done:?}");
     };
-    let Target::Matching(Condition::Test(field, Test::Compare(Comparison::Equal, value))) = &delete.target else {
+    let WriteTarget::Matching(Condition::Test(field, Test::Compare(Comparison::Equal, value))) = &delete.target else {
         panic!("{delete:?}");
     };
     assert_eq!((field.field().as_str(), value), ("$ref", &Value::Number("7".into())));
