@@ -47,7 +47,6 @@ const READ_WRITE: &[&str] = &[
 
 const READ_ONLY: &[&str] = &["SELECT", "SHOW VIEW"];
 
-/// The privileges of an account, determined by the access of the keys that use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights(Access);
 
@@ -113,7 +112,6 @@ pub(crate) fn rights_on(project: &ProjectName, rights: Rights, databases: &[Data
     recorded.chain([(own(project), rights.with(Drops::Database))]).collect()
 }
 
-/// Returns the GRANT pattern that matches exactly this database.
 pub(crate) fn exact_pattern(database: &DatabaseName) -> String {
     exact(database)
 }
@@ -122,7 +120,6 @@ pub(crate) fn exact_pattern(database: &DatabaseName) -> String {
 pub enum LoginCheck {
     /// MariaDB accepted the login. The state holds the account's rights, but no password hash.
     Welcome(AccountState),
-    /// MariaDB refused the login with this message.
     Refused(String),
 }
 

@@ -69,7 +69,6 @@ impl Admin {
         }
     }
 
-    /// Drops a database with all its tables, if it exists.
     pub async fn drop_database(&self, name: &DatabaseName) -> Result<(), AdminError> {
         self.run(format!("DROP DATABASE IF EXISTS {}", ident(name.as_str()))).await
     }

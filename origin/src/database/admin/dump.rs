@@ -145,7 +145,6 @@ pub struct DumpRecord {
 #[derive(Debug)]
 pub struct Malformed;
 
-/// Splits the bytes of a dump into records.
 #[derive(Default)]
 pub struct RecordReader {
     buffer: Vec<u8>,
@@ -160,7 +159,6 @@ impl RecordReader {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the next record; `None` if it is not complete yet.
     pub fn next_record(&mut self) -> Result<Option<DumpRecord>, Malformed> {
         let head = match self.head.take() {
             Some(head) => head,
@@ -187,7 +185,6 @@ impl RecordReader {
         Ok(Some(DumpRecord { head, statement }))
     }
 
-    /// Returns whether all bytes were returned as records.
     pub fn is_empty(&self) -> bool {
         self.head.is_none() && self.at == self.buffer.len()
     }
@@ -207,7 +204,6 @@ fn refusal(error: mysql_async::Error, user: &str) -> Result<StatementRefusal, Ad
     }
 }
 
-/// MariaDB's refusal of one statement.
 #[derive(Debug)]
 pub struct StatementRefusal {
     pub errno: u16,
@@ -215,7 +211,6 @@ pub struct StatementRefusal {
 }
 
 impl StatementRefusal {
-    /// Returns whether the statement may succeed once other statements were run.
     fn may_succeed_later(&self) -> bool {
         !matches!(self.errno, 0 | errno::STATEMENT_TIMEOUT)
     }

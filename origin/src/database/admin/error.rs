@@ -50,7 +50,6 @@ impl AdminError {
         }
     }
 
-    /// Returns MariaDB's error number for [`Self::Refused`], otherwise `None`.
     pub fn errno(&self) -> Option<u16> {
         match self {
             Self::Refused { errno, .. } => Some(*errno),
@@ -63,7 +62,6 @@ impl AdminError {
         matches!(self, Self::Contended(_))
     }
 
-    /// Returns a hint for the operator on how to correct the error; `None` if there is no hint for this error.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Unreachable(_) | Self::TimedOut => {

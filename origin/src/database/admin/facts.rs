@@ -85,7 +85,6 @@ impl Admin {
         Ok(ServerFacts { version, clock, max_connections, far_reaching_engines })
     }
 
-    /// Returns MariaDB's global `max_allowed_packet`, in bytes.
     pub async fn packet_max_bytes(&self) -> Result<usize, AdminError> {
         let mut conn = self.conn().await?;
         let bytes: Option<usize> =

@@ -16,7 +16,6 @@ use super::{Admin, AdminError};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuerRow {
     pub project: ProjectName,
-    /// The claim `iss` of the issuer's tokens.
     pub issuer: String,
     /// The value that the claim `aud` of the issuer's tokens must contain to be accepted for the project.
     pub audience: String,
@@ -32,17 +31,13 @@ pub struct IssuerRow {
     pub created_at: u64,
 }
 
-/// The source of an issuer's public keys, which verify its tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IssuerKeys {
-    /// The URL of a JWK set.
     Url(String),
-    /// The text of a JWK set.
     Set(String),
 }
 
 impl IssuerKeys {
-    /// Returns the values of the columns `jwks_url` and `jwks`, of which exactly one is `Some`.
     fn columns(&self) -> (Option<&str>, Option<&str>) {
         match self {
             Self::Url(url) => (Some(url), None),

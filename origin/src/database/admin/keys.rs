@@ -12,7 +12,6 @@ use uuid::Uuid;
 use super::projects::{Inserted, project};
 use super::{Admin, AdminError};
 
-/// The maximum number of ids in one statement.
 const IDS_MAX_COUNT: usize = 500;
 
 /// Increments the version that [`Admin::key_changes`] returns, which origins poll each second. Part of every
@@ -33,7 +32,6 @@ pub struct NewKey<'a> {
     /// The key's label, shown to people.
     pub name: &'a str,
     pub grant: &'a Grant,
-    /// The id of the signing key that signed the token.
     pub kid: &'a str,
     pub created_at: u64,
     /// `None` if the key never expires.
@@ -59,7 +57,6 @@ pub struct KeyRow {
     /// The key's label, shown to people.
     pub name: String,
     pub grant: KeyGrant,
-    /// The id of the signing key that signed the token.
     pub kid: String,
     pub created_at: u64,
     /// `None` if the key never expires.
@@ -79,7 +76,6 @@ pub enum KeyGrant {
 }
 
 impl KeyGrant {
-    /// Returns `"full"`, `"read"` or the role's name.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Access(access) => access.as_str(),
@@ -119,7 +115,6 @@ type RawKey = (
     Option<String>,
 );
 
-/// The columns of [`RawKey`].
 const COLUMNS: &str =
     "id, project, name, access, role, kid, created_at, expires_at, revoked_at, last_used_at, created_by";
 
@@ -217,7 +212,6 @@ impl Admin {
         })
     }
 
-    /// Returns the status of each of `ids`, whichever project the keys belong to.
     pub async fn key_statuses(&self, ids: &[Uuid]) -> Result<HashMap<Uuid, KeyStatus>, AdminError> {
         let mut statuses: HashMap<Uuid, KeyStatus> = ids.iter().map(|id| (*id, KeyStatus::Unknown)).collect();
         for ids in ids.chunks(IDS_MAX_COUNT) {

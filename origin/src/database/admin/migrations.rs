@@ -263,7 +263,6 @@ impl Admin {
         Ok(())
     }
 
-    /// Creates the schema `selkie` without tables, if it does not exist.
     pub async fn create_schema(&self) -> Result<(), AdminError> {
         let created =
             self.run("CREATE DATABASE IF NOT EXISTS selkie CHARACTER SET utf8mb4 COLLATE utf8mb4_bin".to_owned()).await;

@@ -30,7 +30,6 @@ pub enum Drops {
 impl Drops {
     pub const ALL: [Self; 3] = [Self::Nothing, Self::Tables, Self::Database];
 
-    /// Returns the word for this value in `selkie.databases` and on the command line.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Nothing => "nothing",
@@ -56,7 +55,6 @@ pub struct DatabaseRow {
 }
 
 impl Admin {
-    /// Returns all projects, sorted by name.
     pub async fn projects(&self) -> Result<Vec<ProjectRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, u64)> = self
@@ -75,7 +73,6 @@ impl Admin {
         Ok(Inserted::of(conn.affected_rows()))
     }
 
-    /// Returns all recorded databases, sorted by name.
     pub async fn owned_databases(&self) -> Result<Vec<DatabaseRow>, AdminError> {
         let mut conn = self.conn().await?;
         let rows: Vec<(String, String, String)> = self
@@ -126,7 +123,6 @@ impl Admin {
         .await
     }
 
-    /// Deletes the record of a database, if it exists. The database itself stays.
     pub async fn forget_database(&self, name: &DatabaseName) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(conn.exec_drop("DELETE FROM selkie.`databases` WHERE name = ?", (name.as_str(),))).await

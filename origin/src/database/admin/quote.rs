@@ -5,7 +5,6 @@ use shared::ident::{DatabaseName, ProjectName};
 /// The maximum length of a database pattern in a GRANT, escapes included: the width of `mysql.db.Db`.
 const GRANT_PATTERN_MAX_CHARS: usize = 64;
 
-/// Quotes a name in backticks, with each backtick in the name doubled.
 pub(super) fn ident(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }

@@ -12,7 +12,6 @@ use super::{Admin, AdminError};
 pub struct RoleRow {
     pub project: ProjectName,
     pub name: RoleName,
-    /// The text of the role file.
     pub definition: String,
     pub created_at: u64,
     pub updated_at: u64,
@@ -49,7 +48,6 @@ impl Admin {
         self.change_keys(Some(of), vec![(remove, (of.as_str(), name.as_str()).into())]).await
     }
 
-    /// Returns a role; `None` if project `of` has no role of this name.
     pub async fn role(&self, of: &ProjectName, name: &RoleName) -> Result<Option<RoleRow>, AdminError> {
         let mut conn = self.conn().await?;
         let query = "SELECT definition, created_at, updated_at FROM selkie.roles WHERE project = ? AND name = ?";

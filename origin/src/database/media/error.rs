@@ -99,7 +99,6 @@ impl From<mysql_async::Error> for WriteError {
 }
 
 impl TableError {
-    /// Returns MariaDB's error number for [`Self::Refused`], otherwise `None`.
     pub fn errno(&self) -> Option<u16> {
         match self {
             Self::Refused { errno, .. } => Some(*errno),
@@ -107,7 +106,6 @@ impl TableError {
         }
     }
 
-    /// Returns the problem for the response, with the cause for the log.
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Unavailable(cause) => {
@@ -132,7 +130,6 @@ impl TableError {
 }
 
 impl WriteError {
-    /// Returns the problem for the response, with the cause for the log.
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Exists { folder, name } => exists(&folder, &name),
@@ -145,7 +142,6 @@ impl WriteError {
     }
 }
 
-/// Returns the problem for an upload whose file name exists already in its folder.
 pub(crate) fn exists(folder: &FolderPath, name: &MediaName) -> Problem {
     let place = match folder.as_str() {
         "" => "outside of any folder".to_owned(),

@@ -12,7 +12,6 @@ use super::row::{COLUMNS, MediaRow, read};
 use super::{MediaTable, marks};
 
 impl MediaTable {
-    /// Returns the file at `path`, by a unique index; `None` if there is none.
     pub async fn lookup(&self, path: &FilePath) -> Result<Option<MediaRow>, TableError> {
         let values = (path.project.as_str(), path.folder.as_str(), path.name.as_str());
         let condition = "project = ? AND folder = ? AND name = ?";

@@ -4,7 +4,6 @@ use std::fmt;
 
 use uuid::Uuid;
 
-/// The folder of the media store that holds all objects.
 pub(crate) const FOLDER: &str = "objects";
 
 /// The key of one object in the media store: a UUIDv7, never reused.
@@ -17,14 +16,12 @@ impl ObjectKey {
         Self(Uuid::now_v7())
     }
 
-    /// Parses a key as [`Display`](fmt::Display) writes it; `None` for anything else.
     pub fn parse(text: &str) -> Option<Self> {
         let key = Self::from_uuid(Uuid::try_parse(text).ok()?)?;
         // A UUID has several spellings, but only this one occurs in paths.
         (key.to_string() == text).then_some(key)
     }
 
-    /// Returns the object key with this UUID; `None` if it is no UUIDv7.
     pub fn from_uuid(id: Uuid) -> Option<Self> {
         (id.get_version_num() == 7).then_some(Self(id))
     }

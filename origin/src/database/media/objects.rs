@@ -8,7 +8,6 @@ use super::error::TableError;
 use super::row::{COLUMNS, StoredObject, read};
 use super::{KEYS_MAX_COUNT, MediaTable, ObjectKey, bound, marks};
 
-/// Maximum number of rows that one statement reads.
 const PAGE_ROWS: u64 = 10_000;
 
 impl MediaTable {

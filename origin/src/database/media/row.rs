@@ -14,7 +14,6 @@ use super::{ObjectKey, Uploader};
 pub struct StoredObject {
     pub key: ObjectKey,
     pub mime: String,
-    /// The object's size in bytes.
     pub size: u64,
     pub sha256: [u8; 32],
 }
@@ -48,7 +47,6 @@ impl MediaRow {
         FilePath { project: self.project.clone(), folder: self.folder.clone(), name: self.name.clone() }
     }
 
-    /// Returns the original or the thumbnail; `None` if the file has no thumbnail.
     pub fn rendition(&self, rendition: Rendition) -> Option<&StoredObject> {
         match rendition {
             Rendition::Original => Some(&self.original),
@@ -56,7 +54,6 @@ impl MediaRow {
         }
     }
 
-    /// Returns the keys of the file's objects: the original and, if there is one, the thumbnail.
     pub fn objects(&self) -> impl Iterator<Item = ObjectKey> {
         std::iter::once(self.original.key).chain(self.thumbnail.as_ref().map(|small| small.key))
     }

@@ -15,7 +15,6 @@ use super::row::MediaRow;
 pub struct Uploader([u8; 32]);
 
 impl Uploader {
-    /// Returns the uploader for a claim `sub` in a project.
     pub fn of_subject(project: &ProjectName, subject: &str) -> Self {
         Self::hash(project, "sub", subject)
     }
@@ -46,7 +45,6 @@ impl Uploader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileScope {
     All,
-    /// The files and uploads of this uploader.
     Own(Uploader),
     None,
 }

@@ -15,10 +15,8 @@ use super::{MediaTable, Uploader};
 /// A resumable upload. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadRow {
-    /// The upload's id, a UUIDv7.
     pub id: Uuid,
     pub project: ProjectName,
-    /// The declared size of the file in bytes.
     pub length: u64,
     /// The number of received bytes that were recorded here; the file may already hold more.
     pub received: u64,

@@ -25,9 +25,7 @@ use crate::crash_points::{self, Point};
 pub struct NewRows {
     pub project: ProjectName,
     pub folder: FolderPath,
-    /// Whether existing files of the same names are replaced or make the upload fail.
     pub existing: Existing,
-    /// The existing files that may be replaced.
     pub replaceable: FileScope,
     /// The files: at least one, with distinct names.
     pub items: Vec<NewRow>,

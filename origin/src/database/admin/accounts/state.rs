@@ -17,7 +17,6 @@ pub struct AccountState {
     pub other: BTreeSet<String>,
 }
 
-/// The state of accounts, by `(user, host)`.
 pub type Accounts = BTreeMap<(String, String), AccountState>;
 
 pub(super) type Grant = (String, String, String, String);

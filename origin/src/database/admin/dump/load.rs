@@ -24,11 +24,9 @@ const WAITING_MAX_BYTES: usize = 256 * 1024 * 1024;
 const SESSION: &str = "SET NAMES utf8mb4, foreign_key_checks = 0, unique_checks = 0, check_constraint_checks = 0, \
      innodb_strict_mode = 0, lock_wait_timeout = 60, max_statement_time = 0, wait_timeout = 28800, autocommit = 1";
 
-/// What a project's statements took.
 #[derive(Debug, Default)]
 struct Spent {
     time: Duration,
-    /// Bytes of the statements.
     bytes: u64,
 }
 
@@ -43,10 +41,8 @@ impl Spent {
     }
 }
 
-/// The result of loading a dump.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// Objects that MariaDB refused.
     pub missing: Vec<ObjectFault>,
     /// Objects whose definer was no account of the project, such as `view shop.sales (root)`.
     pub redefined: Vec<String>,
@@ -64,7 +60,6 @@ pub struct Loader {
     settings: Settings,
     /// For each database, its default collation now, and the statement that sets the proper one.
     collations: HashMap<String, (String, Vec<u8>)>,
-    /// Tables that could not be created.
     lost: HashSet<(String, String)>,
     /// Views that MariaDB refused, perhaps because a view that they need comes later.
     waiting: Vec<(DumpRecord, String)>,

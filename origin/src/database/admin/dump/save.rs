@@ -70,7 +70,6 @@ pub struct Dump {
     pub binlog: Option<String>,
 }
 
-/// The objects of a dump that are incomplete.
 #[derive(Default)]
 pub struct Incomplete {
     /// Objects that are not in the dump, or not whole.
@@ -424,7 +423,6 @@ fn text(row: &Row, at: usize) -> Option<Vec<u8>> {
     }
 }
 
-/// How the values of a column are written.
 #[derive(Clone, Copy)]
 enum Literal {
     Text,

@@ -15,7 +15,6 @@ use crate::embedded::{Embedded, LockRole};
 use crate::secret::InstallationSecret;
 use crate::system::System;
 
-/// The time limit for each wait of a test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Fixture {
