@@ -3,7 +3,6 @@
 
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS, ROLE_NAME_MAX_CHARS};
-use std::fmt;
 
 /// MariaDB's rules for quoted identifiers ("Identifier Names" in its documentation).
 fn check(kind: &str, name: &str) -> Result<(), Problem> {
@@ -58,10 +57,28 @@ fn breaks_lines(c: char) -> bool {
     )
 }
 
+/// `as_str` and `Display` of a type that wraps checked text.
+macro_rules! checked_text {
+    ($type:ident) => {
+        impl $type {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+pub(crate) use checked_text;
+
 macro_rules! identifier {
     ($(#[$doc:meta])* $type:ident, $kind:literal) => {
         $(#[$doc])*
-        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $type(Box<str>);
 
         impl $type {
@@ -70,23 +87,9 @@ macro_rules! identifier {
                 check($kind, name)?;
                 Ok(Self(name.into()))
             }
-
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
         }
 
-        impl fmt::Debug for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}({:?})", stringify!($type), self.0)
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0)
-            }
-        }
+        checked_text!($type);
     };
 }
 
@@ -119,7 +122,7 @@ impl DatabaseName {
 
 /// 1 to 32 lower-case letters, digits and inner hyphens. Without underscores, so that the grant pattern `<project>\_%`
 /// of one project never matches the databases of another.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProjectName(Box<str>);
 
 impl ProjectName {
@@ -136,27 +139,13 @@ impl ProjectName {
         Err(Problem::new(ErrorCode::InvalidIdentifier, format!("{} is no project name.", shown(name)))
             .with_hint("Use 1 to 32 lower-case letters, digits and inner hyphens."))
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Debug for ProjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProjectName({:?})", self.0)
-    }
-}
-
-impl fmt::Display for ProjectName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+checked_text!(ProjectName);
 
 /// 1 to 64 lower-case letters, digits, underscores and inner hyphens, but not `full` or `read`, which name the access
 /// of keys without a role.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoleName(Box<str>);
 
 impl RoleName {
@@ -174,23 +163,9 @@ impl RoleName {
             "Use 1 to 64 lower-case letters, digits, inner hyphens and underscores; full and read are built in.",
         ))
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Debug for RoleName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RoleName({:?})", self.0)
-    }
-}
-
-impl fmt::Display for RoleName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+checked_text!(RoleName);
 
 #[cfg(test)]
 mod tests {

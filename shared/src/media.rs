@@ -5,10 +5,9 @@
 mod cache_purge;
 
 use crate::error::{ErrorCode, Problem};
-use crate::ident::{ProjectName, shown};
+use crate::ident::{ProjectName, checked_text, shown};
 use crate::limits::MEDIA_NAME_MAX_BYTES;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use std::fmt;
 
 pub use cache_purge::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, project_to_purge, purge_project};
 
@@ -31,10 +30,6 @@ impl MediaName {
         Ok(Self(name.into()))
     }
 
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Returns lower case; `None` for `README` and `.profile`.
     pub fn extension(&self) -> Option<String> {
         let (stem, extension) = self.0.rsplit_once('.')?;
@@ -42,11 +37,7 @@ impl MediaName {
     }
 }
 
-impl fmt::Display for MediaName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+checked_text!(MediaName);
 
 /// Parts separated by slashes, at most 255 bytes; empty for the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -72,10 +63,6 @@ impl FolderPath {
         Ok(Self(path.into()))
     }
 
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
     /// Outermost first, then the folder itself; without the root.
     pub fn lineage(&self) -> impl Iterator<Item = &str> {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
@@ -84,11 +71,7 @@ impl FolderPath {
     }
 }
 
-impl fmt::Display for FolderPath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+checked_text!(FolderPath);
 
 fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
     let fault = if part.is_empty() {

@@ -1,12 +1,12 @@
 //! Request ids, which identify a request in logs, headers and errors.
 
+use crate::ident::checked_text;
 use crate::limits::REQUEST_ID_MAX_BYTES;
-use std::fmt;
 
 pub const HEADER: &str = "x-request-id";
 
 /// A request id has only characters that need no quoting in a header or a log line.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(Box<str>);
 
 impl RequestId {
@@ -22,23 +22,9 @@ impl RequestId {
         let mut text = uuid::Uuid::encode_buffer();
         Self((&*id.hyphenated().encode_lower(&mut text)).into())
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for RequestId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "RequestId({})", self.0)
-    }
-}
+checked_text!(RequestId);
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,5 @@
 //! The secret by which the edge proves its identity to the origin, derived from the installation's secret.
 
-use std::fmt;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -11,14 +9,8 @@ use crate::secret::InstallationSecret;
 
 const LABEL: &str = "edge:secret";
 
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct EdgeSecret(SecretString);
-
-impl fmt::Debug for EdgeSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EdgeSecret(…)")
-    }
-}
 
 impl EdgeSecret {
     pub fn new(secret: &InstallationSecret) -> Self {

@@ -4,21 +4,15 @@
 use super::{KeySet, Principal, Token, TokenDigest};
 use crate::error::Problem;
 use std::collections::HashMap;
-use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
 /// Two generations of at most `capacity` tokens each: a full young generation becomes the old one, which is dropped.
+#[derive(Debug)]
 pub struct VerifiedTokens<V> {
     capacity: usize,
     young: HashMap<TokenDigest, V>,
     old: HashMap<TokenDigest, V>,
-}
-
-impl<V> fmt::Debug for VerifiedTokens<V> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VerifiedTokens").field("len", &self.len()).finish_non_exhaustive()
-    }
 }
 
 impl<V: Clone> VerifiedTokens<V> {

@@ -3,10 +3,9 @@
 //! default.
 
 use super::FilePath;
-use crate::ident::ProjectName;
+use crate::ident::{ProjectName, checked_text};
 use crate::limits::PURGED_MAX_COUNT;
 use sha2::{Digest as _, Sha256};
-use std::fmt;
 
 /// By this request header the edge asks for [`PURGE_HEADER`]. The edge drops it from clients' requests.
 pub const ACCEPTS_PURGE_HEADER: &str = "x-selkie-accepts-purge";
@@ -56,17 +55,9 @@ impl FilePathHash {
         let names: Vec<_> = paths.take(PURGED_MAX_COUNT).map(|path| Self::of(path).0).collect();
         names.join(",")
     }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
 }
 
-impl fmt::Display for FilePathHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+checked_text!(FilePathHash);
 
 #[cfg(test)]
 mod tests {

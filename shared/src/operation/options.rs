@@ -30,12 +30,14 @@ pub(super) fn full_name(name: &str) -> &str {
 pub(super) fn put(slot: &mut Option<Value>, of: &str, name: &str, value: Value) -> Result<(), Problem> {
     match slot.replace(value) {
         None => Ok(()),
-        Some(_) => {
-            let names = if full_name(name) == "query" { ["query", "where"] } else { ["selectFields", "select"] };
-            let [one, other] = names.map(|name| format!("{of}{name}"));
-            Err(invalid(format!("{one} and {other} are two names of one option.")).with_hint("Give one of them."))
-        }
+        Some(_) => Err(given_twice(of, full_name(name))),
     }
+}
+
+pub(super) fn given_twice(of: &str, full_name: &str) -> Problem {
+    let names = if full_name == "query" { ["query", "where"] } else { ["selectFields", "select"] };
+    let [one, other] = names.map(|name| format!("{of}{name}"));
+    invalid(format!("{one} and {other} are two names of one option.")).with_hint("Give one of them.")
 }
 
 pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Problem> {

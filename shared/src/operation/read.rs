@@ -132,74 +132,37 @@ impl ReadOne {
     }
 }
 
+/// The options of a read by their full names.
 #[derive(Default)]
-struct Draft {
-    limit: Option<Value>,
-    page: Option<Value>,
-    offset: Option<Value>,
-    order: Option<Value>,
-    select: Option<Value>,
-    omit: Option<Value>,
-    query: Option<Value>,
-    search_operator: Option<Value>,
-    search: Option<Value>,
-    join: Option<Value>,
-    include: Option<Value>,
-    group: Option<Value>,
-    distinct: Option<Value>,
-    count: Option<Value>,
-    after: Option<Value>,
-    explain: Option<Value>,
-}
+struct Draft(Vec<(&'static str, Value)>);
 
 impl Draft {
-    fn collect(options: Options, known: &[&str]) -> Result<Self, Problem> {
+    fn collect(options: Options, known: &'static [&'static str]) -> Result<Self, Problem> {
         let (mut draft, mut faults) = (Self::default(), Faults::default());
         for (name, value) in options {
             let full = options::full_name(&name);
-            let slot = match full {
-                _ if !known.contains(&full) => {
-                    faults.add(options::unknown(&name, known));
-                    continue;
-                }
-                "limit" => &mut draft.limit,
-                "page" => &mut draft.page,
-                "offset" => &mut draft.offset,
-                "order" => &mut draft.order,
-                "selectFields" => &mut draft.select,
-                "omitFields" => &mut draft.omit,
-                "query" => &mut draft.query,
-                "searchOperator" => &mut draft.search_operator,
-                "fullTextSearch" => &mut draft.search,
-                "join" => &mut draft.join,
-                "include" => &mut draft.include,
-                "group" => &mut draft.group,
-                "distinct" => &mut draft.distinct,
-                "count" => &mut draft.count,
-                "after" => &mut draft.after,
-                "explain" => &mut draft.explain,
-                unknown => return Err(options::unknown(unknown, known)),
-            };
-            options::put(slot, "", &name, value)?;
+            match known.iter().find(|known| **known == full) {
+                None => faults.add(options::unknown(&name, known)),
+                Some(full) if draft.get(full).is_some() => return Err(options::given_twice("", full)),
+                Some(full) => draft.0.push((full, value)),
+            }
         }
         faults.end()?;
         Ok(draft)
     }
 
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
     fn into_read(self, table: TablePath, format: Format) -> Result<Read, Problem> {
-        let group = match &self.group {
-            Some(value) => options::fields("group", value)?,
-            None => Vec::new(),
-        };
-        let order = match &self.order {
-            Some(value) => order::orders(value)?,
-            None => Vec::new(),
-        };
-        let rows = match flag("distinct", self.distinct.as_ref())? {
+        let group = self.get("group").map(|value| options::fields("group", value)).transpose()?.unwrap_or_default();
+        let order = self.get("order").map(order::orders).transpose()?.unwrap_or_default();
+        let rows = match self.flag("distinct")? {
             true => Rows::Distinct,
             false => Rows::All,
         };
-        let count = match flag("count", self.count.as_ref())? {
+        let count = match self.flag("count")? {
             true if !format.has_trailer() => {
                 return Err(options::invalid("The option count has no place in CSV or NDJSON.")
                     .with_hint("Leave the header Accept out, or ask for the count in a separate request for JSON."));
@@ -212,7 +175,7 @@ impl Draft {
             includes: self.includes(format)?,
             select: self.selection()?,
             filter: self.filter()?,
-            search: self.search.as_ref().map(search::search).transpose()?,
+            search: self.get("fullTextSearch").map(search::search).transpose()?,
             window: self.window()?,
             answer: self.answer()?,
             table,
@@ -225,9 +188,9 @@ impl Draft {
     }
 
     fn filter(&self) -> Result<Option<Condition>, Problem> {
-        let joiner =
-            self.search_operator.as_ref().map(|value| super::filter::joiner("searchOperator", value)).transpose()?;
-        match &self.query {
+        let joiner = self.get("searchOperator");
+        let joiner = joiner.map(|value| super::filter::joiner("searchOperator", value)).transpose()?;
+        match self.get("query") {
             Some(query) => {
                 super::filter::check_extent(query)?;
                 Condition::from_query(query, joiner.unwrap_or_default())
@@ -239,17 +202,17 @@ impl Draft {
 
     fn window(&self) -> Result<Window, Problem> {
         let after = self.after()?;
-        if after.is_some() && (self.page.is_some() || self.offset.is_some()) {
+        let (page, offset) = (self.get("page"), self.get("offset"));
+        if after.is_some() && (page.is_some() || offset.is_some()) {
             return Err(options::invalid("The option after excludes page and offset."));
         }
-        let (page, offset) = (self.page.as_ref(), self.offset.as_ref());
-        let Span { limit, offset } = Span::parse(self.limit.as_ref(), page, offset)?;
+        let Span { limit, offset } = Span::parse(self.get("limit"), page, offset)?;
         Ok(Window { limit, offset, after })
     }
 
     /// A loop over pages sends `null` for the first page.
     fn after(&self) -> Result<Option<Box<str>>, Problem> {
-        match &self.after {
+        match self.get("after") {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Text(token)) if token.len() <= PAGE_TOKEN_MAX_BYTES && !token.is_empty() => {
                 Ok(Some(token.clone()))
@@ -259,14 +222,11 @@ impl Draft {
     }
 
     fn joins(&self) -> Result<Vec<Join>, Problem> {
-        match &self.join {
-            Some(value) => join::joins(value),
-            None => Ok(Vec::new()),
-        }
+        Ok(self.get("join").map(join::joins).transpose()?.unwrap_or_default())
     }
 
     fn includes(&self, format: Format) -> Result<Vec<Include>, Problem> {
-        let Some(value) = &self.include else {
+        let Some(value) = self.get("include") else {
             return Ok(Vec::new());
         };
         if format == Format::Csv {
@@ -274,9 +234,9 @@ impl Draft {
                 .with_hint("Ask for JSON or application/x-ndjson, or use join."));
         }
         for (name, is_given) in [
-            ("distinct", flag("distinct", self.distinct.as_ref())?),
-            ("group", self.group.is_some()),
-            ("explain", flag("explain", self.explain.as_ref())?),
+            ("distinct", self.flag("distinct")?),
+            ("group", self.get("group").is_some()),
+            ("explain", self.flag("explain")?),
         ] {
             if is_given {
                 return Err(options::invalid(format!("The option include does not go with {name}.")));
@@ -286,19 +246,19 @@ impl Draft {
     }
 
     fn selection(&self) -> Result<Selection, Problem> {
-        select::selection(self.select.as_ref(), self.omit.as_ref())
+        select::selection(self.get("selectFields"), self.get("omitFields"))
     }
 
     fn answer(&self) -> Result<ReadAnswer, Problem> {
-        Ok(match flag("explain", self.explain.as_ref())? {
+        Ok(match self.flag("explain")? {
             true => ReadAnswer::Explanation,
             false => ReadAnswer::Records,
         })
     }
-}
 
-fn flag(name: &str, value: Option<&Value>) -> Result<bool, Problem> {
-    value.map_or(Ok(false), |value| options::flag(name, value))
+    fn flag(&self, name: &str) -> Result<bool, Problem> {
+        self.get(name).map_or(Ok(false), |value| options::flag(name, value))
+    }
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ impl fmt::Debug for IdempotencyKey {
     }
 }
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotentRequest {
     key: Hash,
     fingerprint: Hash,
@@ -124,12 +124,6 @@ impl IdempotentRequest {
     /// [`IdempotentRequest::for_caller`].
     pub fn fingerprint(&self) -> &Hash {
         &self.fingerprint
-    }
-}
-
-impl fmt::Debug for IdempotentRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("IdempotentRequest")
     }
 }
 
