@@ -66,21 +66,28 @@ enum CliCommand {
     /// Run everything on this machine: a private MariaDB, the origin, the edge, and a demo database
     Dev(dev::DevArgs),
     /// Create an installation: its secret, its private MariaDB unless another is named, and the system schema
-    Init(init::InitArgs),
+    Init,
     /// Issue, list and revoke keys
-    Key(key::KeyArgs),
+    #[command(subcommand)]
+    Key(key::KeyCommand),
     /// Print what the edge must be configured with
-    Edge(edge::EdgeArgs),
+    #[command(subcommand)]
+    Edge(edge::EdgeCommand),
     /// Set, list, show, check and remove roles: what keys may do that are neither full nor read
-    Role(role::RoleArgs),
+    #[command(subcommand)]
+    Role(role::RoleCommand),
     /// Add, list and remove issuers of tokens: who signs in the users of a project
-    Issuer(issuer::IssuerArgs),
+    #[command(subcommand)]
+    Issuer(issuer::IssuerCommand),
     /// Create, list and remove projects
-    Project(project::ProjectArgs),
+    #[command(subcommand)]
+    Project(project::ProjectCommand),
     /// Create, adopt, release, list and drop a project's databases
-    Database(database::DatabaseArgs),
+    #[command(subcommand)]
+    Database(database::DatabaseCommand),
     /// Put, get, list, sign and remove media files; delete orphaned objects from the media store
-    Media(media::MediaArgs),
+    #[command(subcommand)]
+    Media(media::MediaCommand),
     /// Import rows from a CSV or NDJSON file into a table
     Import(Box<import::ImportArgs>),
     /// Export a table's rows as CSV or NDJSON
@@ -94,7 +101,7 @@ enum CliCommand {
     /// Restore a backup into an empty installation
     Restore(backup::RestoreArgs),
     /// Check the installation and say how to fix it
-    Doctor(doctor::DoctorArgs),
+    Doctor,
     /// Show the configuration in force, and where each value comes from
     Config(config::ConfigArgs),
     /// Print a completion script for a shell
@@ -152,7 +159,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
     match command {
         CliCommand::Serve(args) => args.run(&context).await,
         CliCommand::Dev(args) => args.run(&context).await,
-        CliCommand::Init(args) => args.run(&context).await,
+        CliCommand::Init => init::run(&context).await,
         CliCommand::Key(args) => args.run(&context).await,
         CliCommand::Edge(args) => args.run(&context),
         CliCommand::Role(args) => args.run(&context).await,
@@ -166,7 +173,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         CliCommand::Types(args) => args.run(&context).await,
         CliCommand::Backup(args) => args.run(&context).await,
         CliCommand::Restore(args) => args.run(&context).await,
-        CliCommand::Doctor(args) => args.run(&context).await,
+        CliCommand::Doctor => doctor::run(&context).await,
         CliCommand::Config(args) => args.run(&context, &layers),
         CliCommand::Completions(args) => args.run(),
         CliCommand::Man(args) => args.run(),

@@ -8,19 +8,13 @@ use serde::Serialize;
 use shared::ident::{DatabaseName, ProjectName};
 
 use self::load::LoadArgs;
-use super::system::{Consent, Opened, confirm, database, note, project};
+use super::system::{Consent, Opened, ProjectFilter, confirm, database, note, project};
 use super::{CliError, Context, TextTable};
 use crate::database::admin::Drops;
 use crate::system::projects::{OwnedDatabase, Presence, Projects};
 
-#[derive(Debug, Args)]
-pub struct DatabaseArgs {
-    #[command(subcommand)]
-    command: DatabaseCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum DatabaseCommand {
+pub enum DatabaseCommand {
     /// Create a database for a project
     Create(NameArgs),
     /// Give a project an existing database, or change what its keys may drop in it
@@ -30,13 +24,13 @@ enum DatabaseCommand {
     /// Take a database from a project, without changing it
     Release(NameArgs),
     /// List the projects' databases
-    List(ListArgs),
+    List(ProjectFilter),
     /// Drop a project's database with all its data; refuses one adopted without --allow-drop database
     Drop(DropArgs),
 }
 
 #[derive(Debug, Args)]
-struct NameArgs {
+pub struct NameArgs {
     /// The database
     #[arg(value_name = "NAME", value_parser = database)]
     name: DatabaseName,
@@ -46,7 +40,7 @@ struct NameArgs {
 }
 
 #[derive(Debug, Args)]
-struct AdoptArgs {
+pub struct AdoptArgs {
     #[command(flatten)]
     target: NameArgs,
     /// What the project's full keys may drop: tables and the like, the database too, or nothing
@@ -59,14 +53,7 @@ fn drops() -> impl TypedValueParser<Value = Drops> {
 }
 
 #[derive(Debug, Args)]
-struct ListArgs {
-    /// Only databases of this project
-    #[arg(long, value_name = "PROJECT", value_parser = project)]
-    project: Option<ProjectName>,
-}
-
-#[derive(Debug, Args)]
-struct DropArgs {
+pub struct DropArgs {
     #[command(flatten)]
     target: NameArgs,
     /// Don't ask for confirmation
@@ -74,25 +61,25 @@ struct DropArgs {
     yes: bool,
 }
 
-impl DatabaseArgs {
+impl DatabaseCommand {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let projects = &opened.system.projects;
-        let outcome = match self.command {
-            DatabaseCommand::Create(args) => projects
+        let outcome = match self {
+            Self::Create(args) => projects
                 .create_database(&args.project, &args.name)
                 .await
                 .map_err(CliError::from)
                 .and_then(|name| owned(context, projects, args.project, name, Drops::Database)),
-            DatabaseCommand::Adopt(AdoptArgs { target, allow_drop }) => projects
+            Self::Adopt(AdoptArgs { target, allow_drop }) => projects
                 .adopt_database(&target.project, &target.name, allow_drop)
                 .await
                 .map_err(CliError::from)
                 .and_then(|name| owned(context, projects, target.project, name, allow_drop)),
-            DatabaseCommand::Load(args) => Box::pin(args.run(context, &opened.system)).await,
-            DatabaseCommand::Release(args) => args.release(context, projects).await,
-            DatabaseCommand::List(args) => args.run(context, projects).await,
-            DatabaseCommand::Drop(args) => args.run(context, projects).await,
+            Self::Load(args) => Box::pin(args.run(context, &opened.system)).await,
+            Self::Release(args) => args.release(context, projects).await,
+            Self::List(filter) => list(filter, context, projects).await,
+            Self::Drop(args) => args.run(context, projects).await,
         };
         opened.close(outcome).await
     }
@@ -133,22 +120,20 @@ fn owned(
     context.output.answer(&answer, |answer| format!("project {} owns database {}", answer.project, answer.name))
 }
 
-impl ListArgs {
-    async fn run(self, context: &Context, projects: &Projects) -> Result<(), CliError> {
-        if let Some(project) = &self.project {
-            projects.require(project).await?;
-        }
-        let databases = projects.databases(self.project.as_ref()).await?;
-        let lines: Vec<DatabaseLine> = databases.iter().map(DatabaseLine::of).collect();
-        context.output.answer(&lines, |lines| {
-            let mut table = TextTable::new(["name", "project", "state", "keys may drop"]);
-            for line in lines {
-                let state = if line.present { "present" } else { "missing" };
-                table.row([line.name.clone(), line.project.clone(), state.to_owned(), line.drops.to_owned()]);
-            }
-            table.to_string()
-        })
+async fn list(filter: ProjectFilter, context: &Context, projects: &Projects) -> Result<(), CliError> {
+    if let Some(project) = &filter.project {
+        projects.require(project).await?;
     }
+    let databases = projects.databases(filter.project.as_ref()).await?;
+    let lines: Vec<DatabaseLine> = databases.iter().map(DatabaseLine::of).collect();
+    context.output.answer(&lines, |lines| {
+        let mut table = TextTable::new(["name", "project", "state", "keys may drop"]);
+        for line in lines {
+            let state = if line.present { "present" } else { "missing" };
+            table.row([line.name.clone(), line.project.clone(), state.to_owned(), line.drops.to_owned()]);
+        }
+        table.to_string()
+    })
 }
 
 #[derive(Serialize)]

@@ -1,14 +1,10 @@
 //! `selkie doctor`: checks the installation and says how to fix it. The exit code is 1 if a check fails.
 
-use clap::Args;
 use serde::Serialize;
 
 use super::system::Opened;
 use super::{CliError, Context};
 use crate::doctor::{Finding, Severity, examine};
-
-#[derive(Debug, Args)]
-pub struct DoctorArgs {}
 
 #[derive(Serialize)]
 struct DoctorReport {
@@ -16,22 +12,20 @@ struct DoctorReport {
     findings: Vec<Finding>,
 }
 
-impl DoctorArgs {
-    pub async fn run(self, context: &Context) -> Result<(), CliError> {
-        let opened = Opened::plain(context).await?;
-        let findings = examine(&opened.system, &context.config).await;
-        opened.close(Ok(())).await?;
-        let wrong = findings.iter().filter(|finding| finding.verdict == Severity::Wrong).count();
-        let report = DoctorReport { healthy: wrong == 0, findings };
-        context.output.answer(&report, text)?;
-        if wrong == 0 {
-            return Ok(());
-        }
-        Err(CliError::Failed {
-            message: format!("{wrong} of {} checks found something to mend", report.findings.len()),
-            hint: None,
-        })
+pub async fn run(context: &Context) -> Result<(), CliError> {
+    let opened = Opened::plain(context).await?;
+    let findings = examine(&opened.system, &context.config).await;
+    opened.close(Ok(())).await?;
+    let wrong = findings.iter().filter(|finding| finding.verdict == Severity::Wrong).count();
+    let report = DoctorReport { healthy: wrong == 0, findings };
+    context.output.answer(&report, text)?;
+    if wrong == 0 {
+        return Ok(());
     }
+    Err(CliError::Failed {
+        message: format!("{wrong} of {} checks found something to mend", report.findings.len()),
+        hint: None,
+    })
 }
 
 fn text(report: &DoctorReport) -> String {

@@ -1,6 +1,6 @@
 //! `selkie edge`: prints the secret that the edge must be configured with.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde::Serialize;
 
 use super::system::note;
@@ -9,14 +9,8 @@ use crate::secret::InstallationSecret;
 use crate::system::edge_secret::EdgeSecret;
 use crate::system::installation::InstallationError;
 
-#[derive(Debug, Args)]
-pub struct EdgeArgs {
-    #[command(subcommand)]
-    command: EdgeCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum EdgeCommand {
+pub enum EdgeCommand {
     /// Print the secret by which the edge proves itself to the origin: the worker's EDGE_SECRET
     Secret,
 }
@@ -26,9 +20,9 @@ struct SecretAnswer<'a> {
     secret: &'a str,
 }
 
-impl EdgeArgs {
+impl EdgeCommand {
     pub fn run(&self, context: &Context) -> Result<(), CliError> {
-        let EdgeCommand::Secret = self.command;
+        let Self::Secret = self;
         let config = &context.config;
         let installation = InstallationSecret::load(config.secret.as_ref(), &config.data_dir)
             .map_err(InstallationError::from)?

@@ -8,32 +8,26 @@ use serde::Serialize;
 use shared::ident::{ProjectName, RoleName};
 
 use super::role::role;
-use super::system::{Opened, note, project, time};
+use super::system::{Opened, ProjectFilter, note, project, time};
 use super::{CliError, Context, TextTable};
 use crate::clock::now;
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
-use crate::system::issuers::{IssuerError, Issuers, for_edge, try_url};
-
-#[derive(Debug, Args)]
-pub struct IssuerArgs {
-    #[command(subcommand)]
-    command: IssuerCommand,
-}
+use crate::system::issuers::{Issuers, for_edge, try_url};
 
 #[derive(Debug, Subcommand)]
-enum IssuerCommand {
+pub enum IssuerCommand {
     /// Accept the tokens of an issuer for a project, or replace its settings; origins follow within a second
     Add(AddArgs),
     /// List issuers: whose tokens are accepted, and which roles they have
-    List(ListArgs),
+    List(ProjectFilter),
     /// Print the issuers with their public keys, fetched now, as the edge's variable ISSUERS
-    Keys(KeysArgs),
+    Keys(ProjectFilter),
     /// Remove an issuer; its tokens are refused from then on
     Remove(RemoveArgs),
 }
 
 #[derive(Debug, Args)]
-struct AddArgs {
+pub struct AddArgs {
     /// The project whose data the tokens open
     #[arg(long, value_name = "PROJECT", default_value = "default", value_parser = project)]
     project: ProjectName,
@@ -62,21 +56,7 @@ struct AddArgs {
 }
 
 #[derive(Debug, Args)]
-struct ListArgs {
-    /// Only issuers of this project
-    #[arg(long, value_name = "PROJECT", value_parser = project)]
-    project: Option<ProjectName>,
-}
-
-#[derive(Debug, Args)]
-struct KeysArgs {
-    /// Only issuers of this project
-    #[arg(long, value_name = "PROJECT", value_parser = project)]
-    project: Option<ProjectName>,
-}
-
-#[derive(Debug, Args)]
-struct RemoveArgs {
+pub struct RemoveArgs {
     /// The issuer, as `selkie issuer list` shows it
     #[arg(value_name = "URL")]
     issuer: String,
@@ -95,21 +75,15 @@ fn mapping(text: &str) -> Result<(String, KeyGrant), String> {
     Ok((value.to_owned(), grant))
 }
 
-impl From<IssuerError> for CliError {
-    fn from(error: IssuerError) -> Self {
-        CliError::Failed { message: error.to_string(), hint: error.hint() }
-    }
-}
-
-impl IssuerArgs {
+impl IssuerCommand {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let issuers = Issuers::new(opened.system.admin.clone(), opened.system.projects.clone());
-        let outcome = match self.command {
-            IssuerCommand::Add(args) => args.run(context, &issuers).await,
-            IssuerCommand::List(args) => args.run(context, &issuers).await,
-            IssuerCommand::Keys(args) => args.run(context, &issuers).await,
-            IssuerCommand::Remove(args) => args.run(context, &issuers).await,
+        let outcome = match self {
+            Self::Add(args) => args.run(context, &issuers).await,
+            Self::List(filter) => list(filter, context, &issuers).await,
+            Self::Keys(filter) => keys(filter, context, &issuers).await,
+            Self::Remove(args) => args.run(context, &issuers).await,
         };
         opened.close(outcome).await
     }
@@ -214,33 +188,28 @@ impl IssuerLine {
     }
 }
 
-impl ListArgs {
-    async fn run(self, context: &Context, issuers: &Issuers) -> Result<(), CliError> {
-        let rows = issuers.list(self.project.as_ref()).await?;
-        let lines: Vec<_> = rows.iter().map(IssuerLine::of).collect();
-        context.output.answer(&lines, |lines| {
-            let mut table = TextTable::new(["project", "issuer", "audience", "keys", "role", "created"]);
-            for line in lines {
-                let keys = line.jwks_url.clone().unwrap_or_else(|| "stored".to_owned());
-                let IssuerLine { project, issuer, audience, created_at, .. } = line;
-                let [project, issuer, audience, created_at] =
-                    [project, issuer, audience, created_at].map(String::clone);
-                table.row([project, issuer, audience, keys, line.roles(), created_at]);
-            }
-            table.to_string()
-        })
-    }
+async fn list(filter: ProjectFilter, context: &Context, issuers: &Issuers) -> Result<(), CliError> {
+    let rows = issuers.list(filter.project.as_ref()).await?;
+    let lines: Vec<_> = rows.iter().map(IssuerLine::of).collect();
+    context.output.answer(&lines, |lines| {
+        let mut table = TextTable::new(["project", "issuer", "audience", "keys", "role", "created"]);
+        for line in lines {
+            let keys = line.jwks_url.clone().unwrap_or_else(|| "stored".to_owned());
+            let IssuerLine { project, issuer, audience, created_at, .. } = line;
+            let [project, issuer, audience, created_at] = [project, issuer, audience, created_at].map(String::clone);
+            table.row([project, issuer, audience, keys, line.roles(), created_at]);
+        }
+        table.to_string()
+    })
 }
 
-impl KeysArgs {
-    async fn run(self, context: &Context, issuers: &Issuers) -> Result<(), CliError> {
-        let rows = issuers.list(self.project.as_ref()).await?;
-        let (listed, left_out) = for_edge(&rows).await?;
-        for (row, fault) in left_out {
-            note(&format!("selkie: warning: {} is left out, so the edge would refuse its tokens: {fault}", row.issuer));
-        }
-        context.output.answer(&listed.to_json(), ToString::to_string)
+async fn keys(filter: ProjectFilter, context: &Context, issuers: &Issuers) -> Result<(), CliError> {
+    let rows = issuers.list(filter.project.as_ref()).await?;
+    let (listed, left_out) = for_edge(&rows).await?;
+    for (row, fault) in left_out {
+        note(&format!("selkie: warning: {} is left out, so the edge would refuse its tokens: {fault}", row.issuer));
     }
+    context.output.answer(&listed.to_json(), ToString::to_string)
 }
 
 impl RemoveArgs {

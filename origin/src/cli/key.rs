@@ -11,24 +11,18 @@ use shared::key::{Access, Grant, KeySet, RoleGrant};
 use uuid::Uuid;
 
 use super::role::role;
-use super::system::{Consent, Opened, confirm, note, project, time, time_or_dash};
+use super::system::{Consent, Opened, ProjectFilter, confirm, note, project, time, time_or_dash};
 use super::{CliError, Context, TextTable};
 use crate::clock::now;
 use crate::database::admin::{KeyRow, KeyStatus};
 use crate::system::keys::{Keys, Rotation, state};
 
-#[derive(Debug, Args)]
-pub struct KeyArgs {
-    #[command(subcommand)]
-    command: KeyCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum KeyCommand {
+pub enum KeyCommand {
     /// Issue a key; it is printed once and stored nowhere
     Create(CreateArgs),
     /// List keys: id, name, access, when they were created and used, whether they are valid
-    List(ListArgs),
+    List(ProjectFilter),
     /// Revoke a key: the origins refuse it within a second
     Revoke(RevokeArgs),
     /// Create a new signing key; of older ones only the last stays valid, and keys signed by others end
@@ -38,7 +32,7 @@ enum KeyCommand {
 }
 
 #[derive(Debug, Args)]
-struct CreateArgs {
+pub struct CreateArgs {
     /// What the key may do: everything, or only read
     #[arg(long, value_parser = PossibleValuesParser::new(["full", "read"]).try_map(|text| text.parse::<Access>()))]
     #[arg(required_unless_present = "role")]
@@ -61,14 +55,7 @@ struct CreateArgs {
 }
 
 #[derive(Debug, Args)]
-struct ListArgs {
-    /// Only keys of this project
-    #[arg(long, value_name = "PROJECT", value_parser = project)]
-    project: Option<ProjectName>,
-}
-
-#[derive(Debug, Args)]
-struct RevokeArgs {
+pub struct RevokeArgs {
     /// The key's id, as `selkie key list` shows it, or the beginning of one id only
     #[arg(value_name = "ID", value_parser = id_or_beginning)]
     id: String,
@@ -78,22 +65,22 @@ struct RevokeArgs {
 }
 
 #[derive(Debug, Args)]
-struct RotateArgs {
+pub struct RotateArgs {
     /// Don't ask for confirmation, even if valid keys end
     #[arg(long)]
     yes: bool,
 }
 
-impl KeyArgs {
+impl KeyCommand {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let keys = &opened.system.keys;
-        let outcome = match self.command {
-            KeyCommand::Create(args) => args.run(context, keys).await,
-            KeyCommand::List(args) => args.run(context, keys).await,
-            KeyCommand::Revoke(args) => args.run(context, keys).await,
-            KeyCommand::Rotate(args) => args.run(context, keys).await,
-            KeyCommand::Jwks => jwks(context, keys).await,
+        let outcome = match self {
+            Self::Create(args) => args.run(context, keys).await,
+            Self::List(filter) => list(filter, context, keys).await,
+            Self::Revoke(args) => args.run(context, keys).await,
+            Self::Rotate(args) => args.run(context, keys).await,
+            Self::Jwks => jwks(context, keys).await,
         };
         opened.close(outcome).await
     }
@@ -178,17 +165,15 @@ struct KeyLine {
     revoked_at: Option<String>,
 }
 
-impl ListArgs {
-    async fn run(self, context: &Context, keys: &Keys) -> Result<(), CliError> {
-        let now = now();
-        let rows = keys.list(self.project.as_ref()).await?;
-        let signing = match rows.is_empty() {
-            true => return context.output.answer(&Vec::<KeyLine>::new(), |lines| table(lines)),
-            false => keys.public_keys().await?,
-        };
-        let lines: Vec<KeyLine> = rows.iter().map(|row| line(row, &signing, now)).collect();
-        context.output.answer(&lines, |lines| table(lines))
-    }
+async fn list(filter: ProjectFilter, context: &Context, keys: &Keys) -> Result<(), CliError> {
+    let now = now();
+    let rows = keys.list(filter.project.as_ref()).await?;
+    let signing = match rows.is_empty() {
+        true => return context.output.answer(&Vec::<KeyLine>::new(), |lines| table(lines)),
+        false => keys.public_keys().await?,
+    };
+    let lines: Vec<KeyLine> = rows.iter().map(|row| line(row, &signing, now)).collect();
+    context.output.answer(&lines, |lines| table(lines))
 }
 
 fn line(row: &KeyRow, signing: &KeySet, now: u64) -> KeyLine {

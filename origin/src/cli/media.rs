@@ -23,14 +23,8 @@ use crate::media::store::StoreError;
 use crate::media::url::Links;
 use crate::system::System;
 
-#[derive(Debug, Args)]
-pub struct MediaArgs {
-    #[command(subcommand)]
-    command: MediaCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum MediaCommand {
+pub enum MediaCommand {
     /// Upload files: all of them, or none
     Put(put::PutArgs),
     /// Fetch a file, or its thumbnail
@@ -69,7 +63,7 @@ impl MediaContext<'_> {
     }
 }
 
-impl MediaArgs {
+impl MediaCommand {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let table = MediaTable::new(&opened.system.hosts, context.config.connect_timeout);
@@ -79,14 +73,14 @@ impl MediaArgs {
             table: table.clone(),
             links: Links::new(context.config.public_url.clone()),
         };
-        let outcome = match self.command {
-            MediaCommand::Put(args) => args.run(&context).await,
-            MediaCommand::Get(args) => args.run(&context).await,
-            MediaCommand::Ls(args) => args.run(&context).await,
-            MediaCommand::Rm(args) => args.run(&context).await,
-            MediaCommand::Sign(args) => args.run(&context).await,
-            MediaCommand::Sweep(args) => args.run(&context).await,
-            MediaCommand::Claim(args) => args.run(&context).await,
+        let outcome = match self {
+            Self::Put(args) => args.run(&context).await,
+            Self::Get(args) => args.run(&context).await,
+            Self::Ls(args) => args.run(&context).await,
+            Self::Rm(args) => args.run(&context).await,
+            Self::Sign(args) => args.run(&context).await,
+            Self::Sweep(args) => args.run(&context).await,
+            Self::Claim(args) => args.run(&context).await,
         };
         table.close().await;
         opened.close(outcome).await

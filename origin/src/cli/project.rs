@@ -11,14 +11,8 @@ use super::{CliError, Context, TextTable};
 use crate::database::admin::Inserted;
 use crate::system::projects::{NameClaim, Projects};
 
-#[derive(Debug, Args)]
-pub struct ProjectArgs {
-    #[command(subcommand)]
-    command: ProjectCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum ProjectCommand {
+pub enum ProjectCommand {
     /// Create a project and its two MariaDB accounts
     Create(CreateArgs),
     /// List projects
@@ -28,7 +22,7 @@ enum ProjectCommand {
 }
 
 #[derive(Debug, Args)]
-struct CreateArgs {
+pub struct CreateArgs {
     /// Lower-case letters, digits and inner hyphens, 32 at most
     #[arg(value_name = "NAME", value_parser = project)]
     name: ProjectName,
@@ -37,14 +31,14 @@ struct CreateArgs {
     claim: bool,
 }
 
-impl ProjectArgs {
+impl ProjectCommand {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let projects = &opened.system.projects;
-        let outcome = match self.command {
-            ProjectCommand::Create(args) => args.run(context, projects).await,
-            ProjectCommand::List => list(context, projects).await,
-            ProjectCommand::Remove(args) => args.run(context, &opened.system).await,
+        let outcome = match self {
+            Self::Create(args) => args.run(context, projects).await,
+            Self::List => list(context, projects).await,
+            Self::Remove(args) => args.run(context, &opened.system).await,
         };
         opened.close(outcome).await
     }

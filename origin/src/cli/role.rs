@@ -10,27 +10,21 @@ use shared::key::RoleClaims;
 use shared::operation::TablePath;
 use shared::policy::Action;
 
-use super::system::{Opened, note, project, time};
+use super::system::{Opened, ProjectFilter, note, project, time};
 use super::{CliError, Context, TextTable};
 use crate::query::plan::Param;
 use crate::query::plan::access::TableAccess;
 use crate::query::role::Claims;
 use crate::query::sql;
 use crate::system::System;
-use crate::system::roles::{RoleError, Roles, schema};
-
-#[derive(Debug, Args)]
-pub struct RoleArgs {
-    #[command(subcommand)]
-    command: RoleCommand,
-}
+use crate::system::roles::{Roles, schema};
 
 #[derive(Debug, Subcommand)]
-enum RoleCommand {
+pub enum RoleCommand {
     /// Create a role from a file, or replace it; origins follow within a second
     Set(SetArgs),
     /// List roles
-    List(ListArgs),
+    List(ProjectFilter),
     /// Print a role's file
     Show(NamedArgs),
     /// Remove a role; its keys are refused from then on
@@ -40,7 +34,7 @@ enum RoleCommand {
 }
 
 #[derive(Debug, Args)]
-struct NamedArgs {
+pub struct NamedArgs {
     /// The role
     #[arg(value_name = "NAME", value_parser = role)]
     name: RoleName,
@@ -50,7 +44,7 @@ struct NamedArgs {
 }
 
 #[derive(Debug, Args)]
-struct SetArgs {
+pub struct SetArgs {
     #[command(flatten)]
     named: NamedArgs,
     /// The role file, or - for standard input
@@ -59,14 +53,7 @@ struct SetArgs {
 }
 
 #[derive(Debug, Args)]
-struct ListArgs {
-    /// Only roles of this project
-    #[arg(long, value_name = "PROJECT", value_parser = project)]
-    project: Option<ProjectName>,
-}
-
-#[derive(Debug, Args)]
-struct CheckArgs {
+pub struct CheckArgs {
     #[command(flatten)]
     named: NamedArgs,
     /// The table, with its database: shop.orders
@@ -97,22 +84,16 @@ fn table_path(text: &str) -> Result<TablePath, String> {
     })
 }
 
-impl From<RoleError> for CliError {
-    fn from(error: RoleError) -> Self {
-        CliError::Failed { message: error.to_string(), hint: error.hint() }
-    }
-}
-
-impl RoleArgs {
+impl RoleCommand {
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let opened = Opened::migrated(context).await?;
         let roles = Roles::new(opened.system.admin.clone(), opened.system.projects.clone());
-        let outcome = match self.command {
-            RoleCommand::Set(args) => args.run(context, &roles, &opened.system).await,
-            RoleCommand::List(args) => args.run(context, &roles).await,
-            RoleCommand::Show(args) => args.show(context, &roles).await,
-            RoleCommand::Remove(args) => args.remove(context, &roles).await,
-            RoleCommand::Check(args) => args.run(context, &roles, &opened.system).await,
+        let outcome = match self {
+            Self::Set(args) => args.run(context, &roles, &opened.system).await,
+            Self::List(filter) => list(filter, context, &roles).await,
+            Self::Show(args) => args.show(context, &roles).await,
+            Self::Remove(args) => args.remove(context, &roles).await,
+            Self::Check(args) => args.run(context, &roles, &opened.system).await,
         };
         opened.close(outcome).await
     }
@@ -183,27 +164,25 @@ struct RoleLine {
     updated_at: String,
 }
 
-impl ListArgs {
-    async fn run(self, context: &Context, roles: &Roles) -> Result<(), CliError> {
-        let rows = roles.page(self.project.as_ref(), None, u64::MAX).await?;
-        let lines: Vec<_> = rows
-            .iter()
-            .map(|row| RoleLine {
-                project: row.project.to_string(),
-                role: row.name.to_string(),
-                created_at: time(row.created_at),
-                updated_at: time(row.updated_at),
-            })
-            .collect();
-        context.output.answer(&lines, |lines| {
-            let mut table = TextTable::new(["project", "role", "created", "updated"]);
-            for line in lines {
-                let RoleLine { project, role, created_at, updated_at } = line;
-                table.row([project.clone(), role.clone(), created_at.clone(), updated_at.clone()]);
-            }
-            table.to_string()
+async fn list(filter: ProjectFilter, context: &Context, roles: &Roles) -> Result<(), CliError> {
+    let rows = roles.page(filter.project.as_ref(), None, u64::MAX).await?;
+    let lines: Vec<_> = rows
+        .iter()
+        .map(|row| RoleLine {
+            project: row.project.to_string(),
+            role: row.name.to_string(),
+            created_at: time(row.created_at),
+            updated_at: time(row.updated_at),
         })
-    }
+        .collect();
+    context.output.answer(&lines, |lines| {
+        let mut table = TextTable::new(["project", "role", "created", "updated"]);
+        for line in lines {
+            let RoleLine { project, role, created_at, updated_at } = line;
+            table.row([project.clone(), role.clone(), created_at.clone(), updated_at.clone()]);
+        }
+        table.to_string()
+    })
 }
 
 #[derive(Serialize)]

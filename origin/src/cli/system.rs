@@ -2,14 +2,17 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use clap::Args;
 use shared::ident::{DatabaseName, ProjectName};
 
 use super::{CliError, Context};
 pub(super) use crate::clock::utc as time;
 use crate::database::admin::AdminError;
 use crate::system::installation::Installation;
+use crate::system::issuers::IssuerError;
 use crate::system::keys::KeyError;
 use crate::system::projects::ProjectError;
+use crate::system::roles::RoleError;
 use crate::system::{System, SystemSchemaError};
 
 pub(super) struct Opened {
@@ -54,17 +57,16 @@ impl From<AdminError> for CliError {
     }
 }
 
-impl From<ProjectError> for CliError {
-    fn from(error: ProjectError) -> Self {
-        failed(error.to_string(), error.hint())
-    }
+macro_rules! failed {
+    ($($error:ty),*) => {$(
+        impl From<$error> for CliError {
+            fn from(error: $error) -> Self {
+                failed(error.to_string(), error.hint())
+            }
+        }
+    )*};
 }
-
-impl From<KeyError> for CliError {
-    fn from(error: KeyError) -> Self {
-        failed(error.to_string(), error.hint())
-    }
-}
+failed!(IssuerError, KeyError, ProjectError, RoleError);
 
 impl From<SystemSchemaError> for CliError {
     fn from(error: SystemSchemaError) -> Self {
@@ -74,6 +76,13 @@ impl From<SystemSchemaError> for CliError {
             _ => failed(message, hint),
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub struct ProjectFilter {
+    /// Only those of this project
+    #[arg(long, value_name = "PROJECT", value_parser = project)]
+    pub(super) project: Option<ProjectName>,
 }
 
 pub(super) fn project(text: &str) -> Result<ProjectName, String> {

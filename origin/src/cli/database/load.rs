@@ -26,7 +26,7 @@ const READ_BYTES: usize = 256 * 1024;
 const SET_MAX_BYTES: usize = 1024;
 
 #[derive(Debug, Args)]
-pub(super) struct LoadArgs {
+pub struct LoadArgs {
     /// The file of SQL, for example by mariadb-dump, mysqldump or phpMyAdmin; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,

@@ -9,7 +9,7 @@ use crate::cli::system::{Consent, confirm};
 use crate::media::library::Ownership;
 
 #[derive(Debug, Args)]
-pub(super) struct ClaimArgs {
+pub struct ClaimArgs {
     /// Don't ask for confirmation
     #[arg(long)]
     yes: bool,

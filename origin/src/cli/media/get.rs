@@ -23,7 +23,7 @@ use crate::media::store::StoreError;
 use crate::signal;
 
 #[derive(Debug, Args)]
-pub(super) struct GetArgs {
+pub struct GetArgs {
     /// The file: its id, or folder/name
     #[arg(value_name = "ID|PATH")]
     file: FileArgument,

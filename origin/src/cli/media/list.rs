@@ -13,7 +13,7 @@ use crate::database::media::{MediaRow, ReadableFiles};
 use crate::media::payload::Whole;
 
 #[derive(Debug, Args)]
-pub(super) struct ListArgs {
+pub struct ListArgs {
     /// Only files directly in this folder; / is the root [default: all folders]
     #[arg(value_name = "FOLDER", value_parser = folder)]
     folder: Option<FolderPath>,

@@ -24,7 +24,7 @@ use crate::media::store::{Staged, Store};
 use crate::signal;
 
 #[derive(Debug, Args)]
-pub(super) struct PutArgs {
+pub struct PutArgs {
     /// The files; - is standard input, which needs --name
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,

@@ -10,7 +10,7 @@ use crate::cli::system::note;
 use crate::database::media::{FileScope, MediaRow};
 
 #[derive(Debug, Args)]
-pub(super) struct RemoveArgs {
+pub struct RemoveArgs {
     /// The files: ids, or folder/name; a name of digits alone is written with a / before it
     #[arg(value_name = "ID|PATH", required = true)]
     files: Vec<FileArgument>,

@@ -13,7 +13,7 @@ use crate::clock::now;
 use crate::media::payload::Signed;
 
 #[derive(Debug, Args)]
-pub(super) struct SignArgs {
+pub struct SignArgs {
     /// The file: its id, or folder/name
     #[arg(value_name = "ID|PATH")]
     file: FileArgument,

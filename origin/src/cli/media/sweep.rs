@@ -11,7 +11,7 @@ use crate::media::library::SweepTerms;
 use crate::media::store::Effect;
 
 #[derive(Debug, Args)]
-pub(super) struct SweepArgs {
+pub struct SweepArgs {
     /// Delete; without it, only count
     #[arg(long)]
     delete: bool,

@@ -14,7 +14,7 @@ use crate::system::System;
 use crate::system::projects::{ProjectError, Removal};
 
 #[derive(Debug, Args)]
-pub(super) struct RemoveArgs {
+pub struct RemoveArgs {
     /// The project
     #[arg(value_name = "NAME", value_parser = project)]
     name: ProjectName,
