@@ -9,8 +9,9 @@ mod manifest;
 mod restore;
 mod save;
 
-use std::fmt::Write as _;
 use std::path::Path;
+
+use shared::fingerprint::hex;
 
 pub use self::manifest::{BackupFile, LATEST, Manifest};
 pub use self::restore::{MediaOwner, Restored, Scope, load, refusals};
@@ -105,12 +106,4 @@ fn is_same(one: &StoreAddress, other: &StoreAddress) -> bool {
 /// Does not reveal the secret. By the id, a restore can tell whether the installation has the secret of the backup.
 pub fn secret_id(secret: &InstallationSecret) -> String {
     hex(&secret.derive("backup:secret-id")[..16])
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
-        // Writing to a string never fails.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_S
 use hmac::{Hmac, KeyInit, Mac};
 use secrecy::{ExposeSecret, SecretBox, SecretString};
 use sha2::Sha256;
+use shared::fingerprint::hex;
 
 use crate::files::{create_private, private_directory};
 
@@ -78,7 +79,7 @@ impl InstallationSecret {
     }
 
     pub fn to_hex(&self) -> SecretString {
-        self.0.expose_secret().iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+        hex(self.0.expose_secret()).into()
     }
 
     pub fn adopt(text: &str, data_dir: &Path) -> Result<(), SecretError> {
@@ -240,8 +241,7 @@ mod tests {
     fn hex_and_every_base64_of_the_same_bytes_derive_the_same() {
         let directory = tempfile::tempdir().unwrap();
         let bytes = [0xfb_u8; 32];
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        let texts = [hex, STANDARD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)];
+        let texts = [hex(&bytes), STANDARD.encode(bytes), URL_SAFE_NO_PAD.encode(bytes)];
         let derived = texts.map(|text| {
             let text = SecretString::from(text);
             let secret = InstallationSecret::load_or_create(Some(&text), directory.path());

@@ -302,7 +302,7 @@ pub struct TokenDigest([u8; 32]);
 
 impl fmt::Display for TokenDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&crate::fingerprint::hex(&self.0))
     }
 }
 

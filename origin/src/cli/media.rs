@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::system::{Opened, project};
 use super::{CliError, Context};
-use crate::database::media::{MediaRow, MediaTable};
+use crate::database::media::{MediaRow, MediaTable, TableError};
 use crate::media::library::{Library, SweepError};
 use crate::media::store::StoreError;
 use crate::media::url::Links;
@@ -119,6 +119,12 @@ impl From<Problem> for CliError {
             _ => problem.hint().map(str::to_owned),
         };
         Self::Failed { message: problem.message().to_owned(), hint }
+    }
+}
+
+impl From<TableError> for CliError {
+    fn from(error: TableError) -> Self {
+        Problem::from(error).into()
     }
 }
 

@@ -24,6 +24,7 @@ use std::time::Duration;
 use mysql_async::prelude::Queryable;
 use mysql_async::{Conn, OptsBuilder, PoolConstraints, PoolOpts};
 use secrecy::SecretString;
+use shared::fingerprint::hex;
 
 use super::error::HostLost;
 use super::hosts::{HostPools, Hosts};
@@ -124,6 +125,14 @@ impl Admin {
         }
     }
 
+    /// Runs `work` while this process holds [`Self::lock`].
+    pub async fn locked<T, E: From<AdminError>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        let lock = self.lock().await?;
+        let outcome = work.await;
+        lock.release().await;
+        outcome
+    }
+
     /// Opens a connection to the serving host, outside of the pool. The outer error is always [`AdminError::TimedOut`];
     /// the inner one is the driver's.
     async fn connect(&self, user: &str, password: &SecretString) -> Result<mysql_async::Result<Conn>, AdminError> {
@@ -199,7 +208,5 @@ fn pool(hosts: &Hosts, connections: usize) -> HostPools {
 /// Returns the name of the installation's lock. The name is secret, because any account may take a lock whose name it
 /// knows, and a project's SQL could otherwise keep origins from starting.
 fn lock_name(secret: &InstallationSecret) -> String {
-    let tag = secret.derive("lock:system");
-    let hex: String = tag.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    format!("selkie-{hex}")
+    format!("selkie-{}", hex(&secret.derive("lock:system")[..16]))
 }

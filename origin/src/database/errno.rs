@@ -87,7 +87,7 @@ mod tests {
     use crate::database::admin::AdminError;
     use crate::database::media::TableError;
     use mysql_async::{Error, ServerError};
-    use shared::error::ErrorCode;
+    use shared::error::{ErrorCode, Problem};
 
     #[test]
     fn administration_media_and_records_agree_on_an_error() {
@@ -97,7 +97,7 @@ mod tests {
         {
             let error = || Error::Server(ServerError { code, message: String::new(), state: "HY000".to_owned() });
             assert_eq!(AdminError::of(error(), "admin").is_contended(), contended, "{code}");
-            assert_eq!(TableError::from(error()).into_problem().code(), expected, "{code}");
+            assert_eq!(Problem::from(TableError::from(error())).code(), expected, "{code}");
             assert_eq!(DbError::from(error()).into_problem().code(), expected, "{code}");
         }
     }
@@ -107,7 +107,7 @@ mod tests {
         let message = "The MariaDB server is running with the --read-only option so it cannot execute this statement";
         let (code, state) = (OPTION_PREVENTS_STATEMENT, "HY000".to_owned());
         let error = Error::Server(ServerError { code, message: message.to_owned(), state });
-        let problem = TableError::from(error).into_problem();
+        let problem = Problem::from(TableError::from(error));
         assert_eq!(problem.code(), ErrorCode::DatabaseUnavailable);
         assert!(problem.cause().is_some_and(|cause| cause.contains("--read-only")), "{problem:?}");
     }

@@ -15,11 +15,11 @@
 //! ```
 
 use std::ffi::OsString;
-use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use shared::fingerprint::hex;
 
 /// Maximum bytes of a Unix socket's path: `sun_path` has 108 bytes with its NUL.
 const SOCKET_PATH_MAX_BYTES: usize = 107;
@@ -98,11 +98,7 @@ impl DataLayout {
             return near;
         }
         let digest = Sha256::digest(self.root.as_os_str().as_bytes());
-        let mut name = String::from("selkie-");
-        for byte in digest.iter().take(DIGEST_BYTES) {
-            let _ = write!(name, "{byte:02x}");
-        }
-        self.runtime_dir.join(name).join("mariadb.sock")
+        self.runtime_dir.join(format!("selkie-{}", hex(&digest[..DIGEST_BYTES]))).join("mariadb.sock")
     }
 }
 

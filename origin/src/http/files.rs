@@ -167,10 +167,10 @@ async fn open(
     let mut pieces = match app.library.store().read(object.key, Some(part)).await {
         Ok(pieces) => pieces,
         Err(StoreError::NotFound) => return Ok(None),
-        Err(error) => return Err(error.into_problem()),
+        Err(error) => return Err(error.into()),
     };
     let first = match pieces.next().await {
-        Some(first) => first.map_err(StoreError::into_problem)?,
+        Some(first) => first?,
         None => Bytes::new(),
     };
     if first.len() as u64 == length {

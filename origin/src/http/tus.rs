@@ -184,7 +184,7 @@ async fn check_replaced(
     let project = request.caller.project().clone();
     let path = FilePath { project, folder: file.folder.clone(), name: file.name.clone() };
     match app.library.find(&path).await? {
-        Some(row) if !rights.scope().has(row.uploader) => Err(WriteError::Forbidden.into_problem()),
+        Some(row) if !rights.scope().has(row.uploader) => Err(WriteError::Forbidden.into()),
         _ => Ok(()),
     }
 }

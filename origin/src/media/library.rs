@@ -11,7 +11,7 @@ use super::store::{Store, StoreError};
 use crate::config::Config;
 use crate::crash_points::{self, Point};
 use crate::database::media::ObjectKey;
-use crate::database::media::{FileScope, MediaRow, MediaTable, ReadableFiles, TableError};
+use crate::database::media::{FileScope, MediaRow, MediaTable, ReadableFiles};
 use crate::project_quota::ProjectQuota;
 use publication::PublicationParts;
 use shared::error::{ErrorCode, Problem};
@@ -75,8 +75,7 @@ impl Library {
         self.check_owner().await?;
         if publication.existing == Existing::Stays {
             let names: Vec<_> = publication.names().cloned().collect();
-            let taken = self.table.taken(&publication.project, &publication.folder, &names).await;
-            if let Some(name) = taken.map_err(|error| error.into_problem())? {
+            if let Some(name) = self.table.taken(&publication.project, &publication.folder, &names).await? {
                 return Err(crate::database::media::exists(&publication.folder, &name));
             }
         }
@@ -99,7 +98,7 @@ impl Library {
             Ok(written) => written,
             Err(error) => {
                 self.delete_unrecorded(&rows.project, &keys).await;
-                return Err(error.into_problem());
+                return Err(error.into());
             }
         };
         crash_points::reach(Point::RowsCommitted);
@@ -138,11 +137,7 @@ impl Library {
 
     /// Changes by other processes in about the last two seconds may be missing.
     pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
-        let look_up = || async {
-            let found = self.table.lookup(path).await;
-            found.map_err(TableError::into_problem)
-        };
-        self.lookups.find(path, look_up).await
+        self.lookups.find(path, || async { Ok(self.table.lookup(path).await?) }).await
     }
 
     /// For callers that miss the row's object in the store: the file may have been replaced or deleted.
@@ -157,8 +152,7 @@ impl Library {
     }
 
     pub async fn get(&self, project: &ProjectName, id: MediaId) -> Result<Option<MediaRow>, Problem> {
-        let found = self.table.get(project, id).await;
-        found.map_err(|error| error.into_problem())
+        Ok(self.table.get(project, id).await?)
     }
 
     pub async fn list(
@@ -167,8 +161,7 @@ impl Library {
         list: &MediaList,
         readable: &ReadableFiles,
     ) -> Result<(Vec<MediaRow>, Option<u64>), Problem> {
-        let found = self.table.list(project, list, readable).await;
-        found.map_err(|error| error.into_problem())
+        Ok(self.table.list(project, list, readable).await?)
     }
 
     /// If the store fails, a later sweep deletes the file's objects. After an error of MariaDB, the file may have been
@@ -189,8 +182,7 @@ impl Library {
         id: MediaId,
         scope: FileScope,
     ) -> Result<Option<MediaRow>, Problem> {
-        let deleted = self.table.delete(project, id, scope).await;
-        let row = deleted.map_err(|error| error.into_problem())?;
+        let row = self.table.delete(project, id, scope).await?;
         crash_points::reach(Point::DeletionCommitted);
         if let Some(row) = &row {
             self.forget(std::slice::from_ref(row));

@@ -6,8 +6,8 @@ use crate::clock::utc;
 use crate::database::media::MediaRow;
 use serde::Serialize;
 use shared::error::Problem;
+use shared::fingerprint::hex;
 use shared::media::MediaKind;
-use std::fmt::Write as _;
 
 /// Answers uploads of `shared::upload::Shape::Named` and `Multipart`; a part of [`Whole`].
 #[derive(Serialize)]
@@ -120,13 +120,4 @@ fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
 
 fn place(row: &MediaRow) -> FilePlace<'_> {
     FilePlace { project: row.project.as_str(), folder: row.folder.as_str(), name: row.name.as_str() }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

@@ -99,9 +99,7 @@ impl ResumableUploads {
         };
         // The file is created before the row: a sweep deletes a file without a row, while a row without a file would be
         // a broken upload.
-        let staging = self.store.stage_named(row.id).await;
-        let made = staging.map_err(StoreError::into_problem)?.suspend().await;
-        made.map_err(StoreError::into_problem)?;
+        self.store.stage_named(row.id).await?.suspend().await?;
         match self.record(&row).await {
             Ok(true) => Ok(row),
             Ok(false) => {
@@ -110,7 +108,7 @@ impl ResumableUploads {
             }
             Err(error) => {
                 self.discard(row.id).await;
-                Err(error.into_problem())
+                Err(error.into())
             }
         }
     }
@@ -203,8 +201,8 @@ impl ResumableUploads {
     }
 
     async fn row(&self, project: &ProjectName, id: TusId) -> Result<UploadRow, Problem> {
-        let found = self.table.upload(project, id.get()).await;
-        found.map_err(TableError::into_problem)?.filter(|row| row.expires_at > now()).ok_or_else(|| id.unknown())
+        let found = self.table.upload(project, id.get()).await?;
+        found.filter(|row| row.expires_at > now()).ok_or_else(|| id.unknown())
     }
 
     async fn lock_file(&self, id: TusId, on_locked: OnLocked) -> Result<Option<Held>, Problem> {
@@ -216,7 +214,7 @@ impl ResumableUploads {
                 Ok(None) if tokio::time::Instant::now() >= deadline => return Err(locked()),
                 Ok(None) => {}
                 Err(StoreError::NotFound) => return Ok(None),
-                Err(error) => return Err(error.into_problem()),
+                Err(error) => return Err(error.into()),
             }
             self.running.interrupt(id.get());
             tokio::time::sleep(LOCK_RETRY_PAUSE).await;
@@ -291,8 +289,7 @@ impl ResumableUploads {
             return Ok(());
         }
         let names = std::slice::from_ref(&file.name);
-        let taken = self.table.taken(project, &file.folder, names).await;
-        match taken.map_err(TableError::into_problem)? {
+        match self.table.taken(project, &file.folder, names).await? {
             None => Ok(()),
             Some(name) => Err(crate::database::media::exists(&file.folder, &name)),
         }

@@ -2,18 +2,14 @@
 
 use super::sign::Signature;
 use crate::config::BaseUrl;
+use shared::fingerprint::hex;
 use shared::media::url_path;
-use std::fmt::Write as _;
 
 /// Half of a SHA-256, enough that different contents in practice never have the same version.
 const VERSION_CHARS: usize = 32;
 
 pub fn version(sha256: &[u8; 32]) -> String {
-    let mut version = String::with_capacity(VERSION_CHARS);
-    for byte in &sha256[..VERSION_CHARS / 2] {
-        let _ = write!(version, "{byte:02x}");
-    }
-    version
+    hex(&sha256[..VERSION_CHARS / 2])
 }
 
 #[derive(Clone, Debug)]

@@ -84,11 +84,8 @@ impl Keys {
 
     pub async fn prepare(&self) -> Result<(), KeyError> {
         if self.live_signing_keys().await?.is_empty() {
-            let lock = self.admin.lock().await?;
             let kid = Uuid::now_v7().to_string();
-            let outcome = self.admin.add_first_signing_key(&kid, now()).await;
-            lock.release().await;
-            outcome?;
+            self.admin.locked(self.admin.add_first_signing_key(&kid, now())).await?;
         }
         Ok(())
     }
@@ -253,15 +250,12 @@ impl Keys {
     }
 
     pub async fn rotate(&self) -> Result<Rotation, KeyError> {
-        let lock = self.admin.lock().await?;
-        let outcome = async {
+        let rotation = async {
             let rotation = self.plan_rotation().await?;
             self.admin.rotate_signing_keys(&Uuid::now_v7().to_string(), &rotation.retired, now()).await?;
             Ok(rotation)
-        }
-        .await;
-        lock.release().await;
-        outcome
+        };
+        self.admin.locked(rotation).await
     }
 
     pub async fn public_keys(&self) -> Result<KeySet, KeyError> {

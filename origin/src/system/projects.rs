@@ -102,10 +102,7 @@ impl Projects {
     }
 
     pub async fn prepare(&self) -> Result<(), ProjectError> {
-        let lock = self.admin.lock().await?;
-        let outcome = self.prepare_locked().await;
-        lock.release().await;
-        outcome
+        self.admin.locked(self.prepare_locked()).await
     }
 
     async fn prepare_locked(&self) -> Result<(), ProjectError> {
@@ -154,10 +151,7 @@ impl Projects {
         if RESERVED.contains(&name.as_str()) {
             return Err(ProjectError::Reserved(name.clone()));
         }
-        let lock = self.admin.lock().await?;
-        let outcome = self.create_locked(name, claim).await;
-        lock.release().await;
-        outcome
+        self.admin.locked(self.create_locked(name, claim)).await
     }
 
     async fn create_locked(&self, name: &ProjectName, claim: NameClaim) -> Result<Inserted, ProjectError> {

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use shared::fingerprint::hex;
 use shared::ident::{DatabaseName, TableName, shown};
 use url::Url;
 
@@ -169,8 +170,7 @@ impl Api {
     /// be continued with the same target.
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose_secret().as_bytes());
-        let digits: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{} {digits}", self.base)
+        format!("{} {}", self.base, hex(&digest))
     }
 
     fn url(&self, table: &TableRef, last: &str) -> Url {

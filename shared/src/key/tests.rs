@@ -344,8 +344,7 @@ fn a_cache_counts_its_tokens_and_holds_one_at_least() {
     // The first token, now in the old generation, is moved and not counted twice.
     cache.verify(Some(&tokens[0]), NOW).unwrap();
     assert_eq!(cache.len(), 2);
-    let shown = format!("{cache:?}");
-    assert!(shown.contains("len: 2") && !shown.contains(&tokens[0]), "{shown}");
+    assert!(!format!("{cache:?}").contains(&tokens[0]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! default.
 
 use super::FilePath;
+use crate::fingerprint::hex;
 use crate::ident::{ProjectName, checked_text};
 use crate::limits::PURGED_MAX_COUNT;
 use sha2::{Digest as _, Sha256};
@@ -36,11 +37,7 @@ pub struct FilePathHash(Box<str>);
 impl FilePathHash {
     /// Regardless of how the URL was percent-encoded.
     pub fn of(path: &FilePath) -> Self {
-        let hash = Sha256::digest(path.to_url_path());
-        let hex = hash[..NAME_BYTES]
-            .iter()
-            .flat_map(|byte| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16).unwrap_or('0')));
-        Self(hex.collect())
+        Self(hex(&Sha256::digest(path.to_url_path())[..NAME_BYTES]).into())
     }
 
     pub fn read_list(header: &str) -> impl Iterator<Item = Self> {

@@ -44,8 +44,7 @@ impl ListArgs {
         list.span.limit = Some(self.limit);
         list.span.offset = self.limit * (self.page - 1);
         let offset = list.span.offset;
-        let found = context.table.list(&self.of.project, &list, &ReadableFiles::All).await;
-        let (rows, count) = found.map_err(|error| error.into_problem())?;
+        let (rows, count) = context.table.list(&self.of.project, &list, &ReadableFiles::All).await?;
         let files: Vec<_> = rows.iter().map(|row| Whole::of(row, &context.links)).collect();
         context.context.output.answer(&files, |_| text(&rows))?;
         let count = count.unwrap_or_default();

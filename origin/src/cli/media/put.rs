@@ -152,8 +152,7 @@ impl PutArgs {
             return Ok(());
         }
         let names: Vec<_> = named.iter().map(|(name, _)| name.clone()).collect();
-        let taken = context.table.taken(&self.of.project, &self.folder, &names).await;
-        match taken.map_err(|error| error.into_problem())? {
+        match context.table.taken(&self.of.project, &self.folder, &names).await? {
             Some(name) => Err(crate::database::media::exists(&self.folder, &name).into()),
             None => Ok(()),
         }

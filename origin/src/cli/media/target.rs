@@ -54,7 +54,7 @@ impl MediaContext<'_> {
                 self.table.lookup(&path).await
             }
         };
-        if let Some(row) = found.map_err(|error| error.into_problem())? {
+        if let Some(row) = found? {
             return Ok(row);
         }
         self.system.projects.require(project).await?;

@@ -213,10 +213,7 @@ impl Admin {
         if self.is_current().await? {
             return Ok(());
         }
-        let lock = self.lock().await?;
-        let outcome = self.migrate_locked().await;
-        lock.release().await;
-        outcome
+        self.locked(self.migrate_locked()).await
     }
 
     /// Returns the version of the system schema; `None` if the schema or its table `migrations` does not exist, or no

@@ -105,23 +105,27 @@ impl TableError {
             _ => None,
         }
     }
+}
 
-    pub fn into_problem(self) -> Problem {
-        match self {
-            Self::Unavailable(cause) => {
+impl From<TableError> for Problem {
+    fn from(error: TableError) -> Self {
+        match error {
+            TableError::Unavailable(cause) => {
                 Problem::new(ErrorCode::DatabaseUnavailable, "The database can't be reached at the moment.")
                     .with_cause(cause.to_string())
             }
-            Self::TimedOut => Problem::new(ErrorCode::DatabaseUnavailable, "The database did not answer in time.")
-                .with_cause("MariaDB did not answer in time for media"),
-            Self::Contended | Self::LockTimeout => {
+            TableError::TimedOut => {
+                Problem::new(ErrorCode::DatabaseUnavailable, "The database did not answer in time.")
+                    .with_cause("MariaDB did not answer in time for media")
+            }
+            TableError::Contended | TableError::LockTimeout => {
                 Problem::new(ErrorCode::LockTimeout, "Other requests are changing the same files.")
             }
-            Self::Refused { errno, message } => Problem::internal(
+            TableError::Refused { errno, message } => Problem::internal(
                 "The media library failed.",
                 format!("MariaDB refused a statement on media with {errno}: {message}"),
             ),
-            Self::Corrupt(what) => Problem::internal(
+            TableError::Corrupt(what) => Problem::internal(
                 "The media library failed.",
                 format!("the media tables hold what can't be read: {what}"),
             ),
@@ -129,15 +133,19 @@ impl TableError {
     }
 }
 
-impl WriteError {
-    pub fn into_problem(self) -> Problem {
-        match self {
-            Self::Exists { folder, name } => exists(&folder, &name),
-            Self::Forbidden => role_forbids("replace or delete this file"),
-            Self::NoProject => Problem::new(ErrorCode::MediaNotFound, "The project of this key is not there any more."),
-            Self::NoUpload => Problem::new(ErrorCode::MediaNotFound, "The upload is finished already, or has expired."),
-            Self::Swept => Problem::new(ErrorCode::StorageUnavailable, "Storing the files took too long."),
-            Self::Table(error) => error.into_problem(),
+impl From<WriteError> for Problem {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Exists { folder, name } => exists(&folder, &name),
+            WriteError::Forbidden => role_forbids("replace or delete this file"),
+            WriteError::NoProject => {
+                Problem::new(ErrorCode::MediaNotFound, "The project of this key is not there any more.")
+            }
+            WriteError::NoUpload => {
+                Problem::new(ErrorCode::MediaNotFound, "The upload is finished already, or has expired.")
+            }
+            WriteError::Swept => Problem::new(ErrorCode::StorageUnavailable, "Storing the files took too long."),
+            WriteError::Table(error) => error.into(),
         }
     }
 }

@@ -79,6 +79,6 @@ impl<'a> Files<'a> {
             },
             (Event::Data(_), None) => Ok(()),
         };
-        outcome.map_err(|error| error.into_problem())
+        Ok(outcome?)
     }
 }

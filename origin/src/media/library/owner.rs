@@ -39,7 +39,7 @@ impl Library {
                     "The storage of files belongs to another installation.",
                 ))
             }
-            Err(error) => Err(error.into_problem()),
+            Err(error) => Err(error.into()),
         }
     }
 

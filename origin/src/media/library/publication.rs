@@ -114,12 +114,11 @@ impl PublicationParts {
     pub(super) async fn store(self, store: &Store, table: &MediaTable) -> Result<NewRows, Problem> {
         let keys = self.keys();
         let due_at = now() + PUBLISH_GRACE.as_secs();
-        let announced = table.announce(&self.rows.project, &keys, due_at).await;
-        announced.map_err(|error| error.into_problem())?;
+        table.announce(&self.rows.project, &keys, due_at).await?;
         crash_points::reach(Point::Announced);
         let storing = store_all(self.objects, store);
         let stored = match tokio::time::timeout(PUBLISH_TIMEOUT, storing).await {
-            Ok(stored) => stored.map_err(StoreError::into_problem),
+            Ok(stored) => stored.map_err(Problem::from),
             Err(_) => Err(Problem::new(ErrorCode::StorageUnavailable, "Storing the files took too long.")),
         };
         if let Err(problem) = stored {

@@ -59,13 +59,13 @@ pub enum SweepError {
     Implausible { orphans: u64, objects: u64 },
 }
 
-impl SweepError {
-    pub fn into_problem(self) -> Problem {
-        match self {
-            Self::Store(error) => error.into_problem(),
-            Self::Table(error) => error.into_problem(),
-            Self::Another | Self::Unmarked | Self::Implausible { .. } => {
-                tracing::error!(error = %self, "the media store can't be used");
+impl From<SweepError> for Problem {
+    fn from(error: SweepError) -> Self {
+        match error {
+            SweepError::Store(error) => error.into(),
+            SweepError::Table(error) => error.into(),
+            SweepError::Another | SweepError::Unmarked | SweepError::Implausible { .. } => {
+                tracing::error!(%error, "the media store can't be used");
                 Problem::new(ErrorCode::StorageUnavailable, "The storage of files can't be used at the moment.")
             }
         }

@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use super::ResumableUploads;
 use crate::clock::now;
-use crate::database::media::{FinishedUpload, TableError, UploadRow};
-use crate::media::store::{Held, Staged, Staging, StoreError};
+use crate::database::media::{FinishedUpload, UploadRow};
+use crate::media::store::{Held, Staged, Staging};
 
 /// The number of received bytes between two syncs to the disk. A power failure loses about this many bytes at most. At
 /// 200 MB/s, there are three syncs a second.
@@ -98,8 +98,7 @@ impl LockedUpload {
     pub async fn prolong(&mut self) -> Result<(), Problem> {
         let expires_at = self.uploads.expiry(now(), self.flushed);
         let table = &self.uploads.table;
-        let lives = table.advance_upload(&self.row, self.flushed, expires_at).await;
-        if !lives.map_err(TableError::into_problem)? {
+        if !table.advance_upload(&self.row, self.flushed, expires_at).await? {
             return Err(self.id().unknown());
         }
         self.row.expires_at = expires_at;
@@ -118,7 +117,7 @@ impl LockedUpload {
             None => self.resumed().await?,
         };
         let staging = self.staging.insert(staging);
-        staging.write(bytes).await.map_err(StoreError::into_problem)?;
+        staging.write(bytes).await?;
         self.offset += bytes.len() as u64;
         if self.flushed == 0 || self.offset - self.flushed >= FLUSH_BYTES {
             self.flush().await?;
@@ -132,7 +131,7 @@ impl LockedUpload {
         let Some(staging) = self.staging.take() else {
             return Ok(());
         };
-        self.flushed = staging.suspend().await.map_err(StoreError::into_problem)?;
+        self.flushed = staging.suspend().await?;
         Ok(())
     }
 
@@ -155,7 +154,7 @@ impl LockedUpload {
             Some(staging) => staging,
             None => self.resumed().await?,
         };
-        let staged = staging.finish().await.map_err(StoreError::into_problem)?;
+        let staged = staging.finish().await?;
         self.flushed = self.offset;
         Ok((staged, file))
     }
@@ -184,15 +183,13 @@ impl LockedUpload {
     /// Deletes the upload: first its row, then its file, so that no request resumes an upload without a file. The media
     /// file of a finished upload stays.
     pub async fn give_up(self) -> Result<(), Problem> {
-        let gone = self.uploads.table.delete_upload(Some(&self.row.project), self.row.id).await;
-        gone.map_err(TableError::into_problem)?;
+        self.uploads.table.delete_upload(Some(&self.row.project), self.row.id).await?;
         self.uploads.discard(self.row.id).await;
         Ok(())
     }
 
     async fn resumed(&self) -> Result<Staging, Problem> {
-        let resumed = self.uploads.store.resume(self.row.id, self.offset).await;
-        resumed.map_err(StoreError::into_problem)
+        Ok(self.uploads.store.resume(self.row.id, self.offset).await?)
     }
 
     fn excess(&self) -> Problem {

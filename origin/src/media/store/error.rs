@@ -41,18 +41,20 @@ impl StoreError {
     pub fn in_full(&self) -> String {
         chain(self)
     }
+}
 
-    pub fn into_problem(self) -> Problem {
-        match self {
-            Self::NotFound => Problem::new(ErrorCode::MediaNotFound, "There is no such file."),
-            Self::Full(cause) => Problem::new(ErrorCode::StorageFull, "There is no room left to store files.")
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound => Problem::new(ErrorCode::MediaNotFound, "There is no such file."),
+            StoreError::Full(cause) => Problem::new(ErrorCode::StorageFull, "There is no room left to store files.")
                 .with_hint("Delete files that are no longer needed, or ask the operator for room.")
                 .with_cause(chain(&*cause)),
-            Self::Unavailable(cause) => {
+            StoreError::Unavailable(cause) => {
                 Problem::new(ErrorCode::StorageUnavailable, "The storage of files can't be reached at the moment.")
                     .with_cause(chain(&*cause))
             }
-            Self::Denied(cause) => Problem::new(
+            StoreError::Denied(cause) => Problem::new(
                 ErrorCode::StorageUnavailable,
                 "The storage of files can't be used at the moment.",
             )
@@ -60,11 +62,11 @@ impl StoreError {
                 "the media store denies access, look at the access key's rights or at the directory's owner: {}",
                 chain(&*cause)
             )),
-            Self::NotSet(setting) => {
+            StoreError::NotSet(setting) => {
                 Problem::new(ErrorCode::StorageUnavailable, "The storage of files can't be used at the moment.")
                     .with_cause(format!("the media store needs the setting {setting}"))
             }
-            Self::Other(cause) => Problem::internal("The storage of files failed.", chain(&*cause)),
+            StoreError::Other(cause) => Problem::internal("The storage of files failed.", chain(&*cause)),
         }
     }
 }

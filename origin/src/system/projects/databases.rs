@@ -129,8 +129,7 @@ impl Projects {
         name: &DatabaseName,
         change: DatabaseChange,
     ) -> Result<DatabaseName, ProjectError> {
-        let lock = self.admin.lock().await?;
-        let outcome = async {
+        let change = async {
             let name = self.admin.canonical(name).await?;
             self.check_change(project, &name, change).await?;
             match change {
@@ -155,10 +154,8 @@ impl Projects {
                 }
             }
             Ok(name)
-        }
-        .await;
-        lock.release().await;
-        outcome
+        };
+        self.admin.locked(change).await
     }
 
     async fn check_change(

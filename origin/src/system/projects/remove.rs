@@ -54,10 +54,7 @@ impl Projects {
 
     /// The caller must have called [`Projects::close`] and deleted the project's files before.
     pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
-        let lock = self.admin.lock().await?;
-        let outcome = self.remove_locked(project, removal).await;
-        lock.release().await;
-        outcome
+        self.admin.locked(self.remove_locked(project, removal)).await
     }
 
     async fn remove_locked(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {

@@ -67,7 +67,7 @@ async fn a_taken_name_refuses_the_whole_upload() {
     let second = upload(&project, "f", vec![item("a"), picture("b"), item("c")]);
     let refused = put(&table, &second).await.unwrap_err();
     assert!(matches!(&refused, WriteError::Exists { name, .. } if name.as_str() == "b"));
-    let problem = refused.into_problem();
+    let problem = shared::error::Problem::from(refused);
     assert_eq!(problem.code(), ErrorCode::MediaExists);
     assert!(problem.message().contains("\"b\""), "{}", problem.message());
     for name in ["a", "c"] {
@@ -128,7 +128,7 @@ async fn a_file_is_replaced_and_deleted_only_in_the_scope_of_the_caller() {
         let refused = put(&table, &replace(Some(uploader), scope)).await.unwrap_err();
         assert!(matches!(refused, WriteError::Forbidden), "{refused}");
         let refused = table.delete(&project, first.id, scope).await.unwrap_err();
-        assert_eq!(refused.into_problem().code(), ErrorCode::RoleForbids);
+        assert_eq!(shared::error::Problem::from(refused).code(), ErrorCode::RoleForbids);
     }
     // Nothing of the refused uploads was written.
     assert_eq!(table.lookup(&path(&project, "f", "other")).await.unwrap(), None);
@@ -332,5 +332,5 @@ async fn a_server_that_is_gone_is_a_problem_that_passes() {
     let project = shared::ident::ProjectName::parse("default").unwrap();
     let failed = table.lookup(&path(&project, "", "a")).await.unwrap_err();
     assert!(matches!(failed, TableError::Unavailable(_)));
-    assert_eq!(failed.into_problem().code(), ErrorCode::DatabaseUnavailable);
+    assert_eq!(shared::error::Problem::from(failed).code(), ErrorCode::DatabaseUnavailable);
 }

@@ -158,7 +158,7 @@ async fn wrong_keys_are_told_without_being_repeated() {
     let text = format!("{failure:?}");
     assert!(matches!(failure, StoreError::Denied(_)), "{text}");
     assert!(!text.contains("another-secret") && !text.contains(ACCESS_KEY), "{text}");
-    let problem = failure.into_problem();
+    let problem = shared::error::Problem::from(failure);
     assert_eq!(problem.code().as_str(), "storage_unavailable");
     assert!(!format!("{problem:?}").contains("media/"), "{problem:?}");
 }
@@ -171,7 +171,7 @@ async fn a_service_that_refuses_access_denies_it_at_every_call() {
         service.be(Mood::Refuses(status, "<Error><Code>AccessDenied</Code></Error>"));
         for (call, failure) in failures(&place).await {
             assert!(matches!(failure, StoreError::Denied(_)), "{call}: {failure:?}");
-            let code = failure.into_problem().code().as_str();
+            let code = shared::error::Problem::from(failure).code().as_str();
             assert_eq!(code, "storage_unavailable", "{call}");
         }
     }

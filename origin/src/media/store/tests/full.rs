@@ -15,7 +15,7 @@ async fn a_full_disk_is_told_as_one() {
     staging.write(b"more than fits").await.unwrap();
     let failure = staging.suspend().await.unwrap_err();
     assert!(matches!(failure, StoreError::Full(_)), "{failure:?}");
-    let problem = failure.into_problem();
+    let problem = shared::error::Problem::from(failure);
     assert_eq!(problem.code().as_str(), "storage_full");
     assert!(!format!("{problem:?}").contains('/'), "{problem:?}");
 }
