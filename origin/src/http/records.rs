@@ -241,7 +241,7 @@ fn shown_fields(statements: &[Statement], answer: InsertAnswer) -> &[u8] {
         InsertAnswer::Hidden | InsertAnswer::HiddenList(_) => b"hidden",
         _ => {
             let record = statements.first().and_then(|statement| statement.columns().record.as_ref());
-            record.map_or(b"", |record| record.layout.keys.as_bytes())
+            record.map_or(b"", |record| record.layout.keys.layout_id())
         }
     }
 }

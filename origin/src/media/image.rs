@@ -3,7 +3,6 @@
 
 mod avif;
 mod codecs;
-mod colour;
 mod fault;
 mod gif;
 mod ico;

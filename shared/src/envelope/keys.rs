@@ -81,7 +81,7 @@ impl ColumnLabels {
     }
 
     /// Equal if and only if the cells of rows without nested objects have equal names.
-    pub fn as_bytes(&self) -> &[u8] {
+    pub fn layout_id(&self) -> &[u8] {
         &self.bytes
     }
 

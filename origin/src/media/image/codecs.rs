@@ -2,7 +2,7 @@
 
 use super::raster::{PixelLayout, Raster, orientation};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Limits, Scaling, Size, colour};
+use super::{Decode, Header, ImageFault, Limits, Scaling, Size, raster};
 use ::image::codecs::{bmp::BmpDecoder, webp::WebPDecoder};
 use ::image::metadata::Orientation;
 use ::image::{ColorType, ImageDecoder};
@@ -50,7 +50,7 @@ pub(super) fn header<D: ImageDecoder + 'static>(decoder: D, working_bytes: u64) 
 }
 
 fn decode<D: ImageDecoder>(mut decoder: D, target: Scaling) -> Result<Raster, ImageFault> {
-    let icc = decoder.icc_profile()?.filter(|profile| profile.len() <= colour::ICC_MAX_BYTES);
+    let icc = decoder.icc_profile()?.filter(|profile| profile.len() <= raster::ICC_MAX_BYTES);
     let orientation = decoder.exif_metadata()?.map_or(Orientation::NoTransforms, |exif| orientation(&exif));
     let layout = match decoder.color_type() {
         ColorType::L8 => PixelLayout::Grey,

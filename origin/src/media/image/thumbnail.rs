@@ -1,7 +1,7 @@
 //! Makes a thumbnail of a decoded image of any format: resized, in sRGB, upright, without metadata.
 
 use super::raster::{PixelLayout, Raster};
-use super::{ImageFault, Size, colour};
+use super::{ImageFault, Size, raster};
 use ::image::metadata::Orientation;
 use ::image::{DynamicImage, GrayImage, RgbImage, RgbaImage};
 use fast_image_resize::images::{Image, ImageRef};
@@ -22,7 +22,7 @@ pub struct Thumbnail {
 pub(super) fn make(raster: Raster, to: Size) -> Result<Thumbnail, ImageFault> {
     let (icc, layout, orientation) = (raster.icc.clone(), raster.layout, raster.orientation);
     let pixels = resize(raster, to)?;
-    let (layout, pixels) = colour::to_srgb(layout, pixels, icc.as_deref());
+    let (layout, pixels) = raster::to_srgb(layout, pixels, icc.as_deref());
     let upright = turn(layout, pixels, to, orientation).ok_or(ImageFault::Corrupt)?;
     match upright {
         DynamicImage::ImageRgba8(image) if image.pixels().any(|pixel| pixel.0[3] != 255) => webp(&image),

@@ -2,7 +2,7 @@
 
 use super::raster::{PixelLayout, Raster};
 use super::shrink::{self, Shrinker};
-use super::{Decode, Header, ImageFault, Limits, Scaling, Size, colour};
+use super::{Decode, Header, ImageFault, Limits, Scaling, Size, raster};
 use ::image::metadata::Orientation;
 use ::tiff::decoder::{Decoder, DecodingResult};
 use ::tiff::tags::Tag;
@@ -28,7 +28,7 @@ pub(super) fn open(file: File, file_bytes: u64, limits: &Limits) -> Result<Heade
     let mut inner = ::tiff::decoder::Limits::default();
     inner.decoding_buffer_size = limits.memory_bytes as usize;
     inner.intermediate_buffer_size = limits.memory_bytes as usize;
-    inner.ifd_value_size = colour::ICC_MAX_BYTES;
+    inner.ifd_value_size = raster::ICC_MAX_BYTES;
     let again = file.try_clone()?;
     let mut decoder = match Decoder::new(BufReader::new(file)) {
         Ok(decoder) => decoder.with_limits(inner),

@@ -1,7 +1,7 @@
 //! Reads the structure of a JPEG file: the segments that decoding needs, and the memory that decoding takes.
 
 use super::super::raster::orientation;
-use super::super::{ImageFault, Size, colour};
+use super::super::{ImageFault, Size, raster};
 use ::image::metadata::Orientation;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -225,12 +225,12 @@ struct Profile {
 }
 
 impl Profile {
-    /// Ignores parts with which the profile would exceed [`colour::ICC_MAX_BYTES`].
+    /// Ignores parts with which the profile would exceed [`raster::ICC_MAX_BYTES`].
     fn add(&mut self, content: &[u8]) {
         let Some([number, _count, part @ ..]) = content.strip_prefix(b"ICC_PROFILE\0") else {
             return;
         };
-        if self.bytes + part.len() <= colour::ICC_MAX_BYTES && !self.parts.contains_key(number) {
+        if self.bytes + part.len() <= raster::ICC_MAX_BYTES && !self.parts.contains_key(number) {
             self.bytes += part.len();
             self.parts.insert(*number, part.to_vec());
         }

@@ -106,7 +106,7 @@ async fn projects_take_turns_and_so_do_their_callers() {
                 let _ = sender.send((name, caller));
                 Ok(())
             };
-            pool.run(&project(name), Uuid::from_u128(caller), job).await.expect("a result")
+            pool.run(&project(name), Uuid::from_u128(caller), job).await.expect("a result");
         }
     });
     let _ = tokio::join!(biased; join_all(jobs), async { drop(ends) });
