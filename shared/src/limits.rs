@@ -149,6 +149,10 @@ pub const ROLES_PER_PROJECT_MAX_BYTES: usize = 64 * ROLE_MAX_BYTES;
 /// Maximum keys of one project that are neither revoked nor expired. Users in larger numbers have tokens of an issuer.
 pub const KEYS_PER_PROJECT_MAX_COUNT: usize = 10_000;
 
+/// Keys of one project that are revoked or expired and stay in its list. Each new key deletes the oldest beyond that, but
+/// none that ended within the last minutes.
+pub const DEAD_KEYS_PER_PROJECT_MAX_COUNT: usize = 10_000;
+
 /// Default number of entries of one page of the lists of keys and roles.
 pub const MANAGED_PAGE_COUNT: u64 = 100;
 

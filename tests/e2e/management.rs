@@ -1,6 +1,8 @@
 //! Tests how full keys manage their project over HTTP: keys, roles, figures and last requests. Also
 //! tests the links that sign in to the console.
 
+mod limits;
+
 use crate::case::eventually;
 use crate::host::{Answer, Call, Host};
 use crate::second_origin::SecondOrigin;
@@ -19,7 +21,6 @@ cases! {
         a_role_is_set_used_and_removed,
         lists_of_keys_and_roles_are_read_by_pages,
         keys_that_a_key_created_are_listed_and_revoked_with_it,
-        roles_of_a_project_are_limited,
         a_key_without_the_claims_that_its_role_compares_is_warned_of,
         a_role_that_compares_claims_without_case_is_warned_of,
         faults_of_a_role_are_named_with_their_place,
@@ -245,26 +246,6 @@ async fn keys_that_a_key_created_are_listed_and_revoked_with_it(host: Host) {
     }
     assert_eq!(revoke(&first, "?withCreated=true").await, json!({"id": first}));
     assert_eq!(project.status_of(&project.full.token).await, 200);
-}
-
-async fn roles_of_a_project_are_limited(host: Host) {
-    let project = Project::new(host);
-    let blanks = " ".repeat(shared::limits::ROLE_MAX_BYTES - 20);
-    let set = async |name: usize| {
-        let call =
-            project.call(Method::PUT, &format!("roles/role-{name}")).bytes(format!("{{\"tables\": {{}}}}{blanks}"));
-        call.header("content-type", "application/json").send().await
-    };
-    let most = shared::limits::ROLES_PER_PROJECT_MAX_BYTES / shared::limits::ROLE_MAX_BYTES;
-    for name in 0..most {
-        set(name).await.payload();
-    }
-    let refused = set(most).await;
-    let error = refused.refused(ErrorCode::PermissionDenied);
-    assert!(error["message"].as_str().unwrap().contains("16777216 bytes"), "{refused}");
-    set(0).await.payload();
-    // The list has none of the definitions.
-    assert!(project.get("roles").await.to_string().len() < 100 * (most + 1));
 }
 
 async fn changes_of_one_project_leave_the_cached_keys_of_others(_: Host) {

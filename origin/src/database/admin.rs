@@ -54,7 +54,7 @@ pub(crate) const CONNECTIONS_MAX_COUNT: usize = 3;
 pub(crate) const PROBE_CONNECTIONS: usize = 1;
 
 /// The time limit for one statement or transaction of the admin account. Dropping a large database takes longest.
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 const IDLE_TTL: Duration = Duration::from_secs(120);
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use shared::ident::ProjectName;
 use shared::key::{Grant, KeyClaims, KeySet, RoleGrant, SigningKey};
-use shared::limits::{KEY_CLAIMS_MAX_BYTES, KEYS_PER_PROJECT_MAX_COUNT};
+use shared::limits::{DEAD_KEYS_PER_PROJECT_MAX_COUNT, KEY_CLAIMS_MAX_BYTES, KEYS_PER_PROJECT_MAX_COUNT};
 use uuid::Uuid;
 
 pub use self::caller::Caller;
@@ -34,6 +34,13 @@ const NAME_MAX_CHARS: usize = 100;
 const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 pub const LINK_LIFETIME: Duration = Duration::from_secs(60);
+
+/// The least time for which the row of a revoked or expired key is kept: the row keeps a request that the key sent just
+/// before from creating another key, and a link from being used twice.
+const DEAD_KEPT_SECONDS: u64 = 5 * 60;
+
+/// Maximum rows that one new key deletes.
+const FORGOTTEN_MAX_COUNT: usize = 100;
 
 /// Long enough for a working day. The browser forgets the console's key when its tab is closed.
 const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
@@ -155,8 +162,13 @@ impl Keys {
         let issued_at = now();
         let expires_at = lifetime.map(|lifetime| expiry(issued_at, lifetime)).transpose()?;
         self.projects.require(project).await?;
-        if self.admin.live_keys(project, issued_at).await? >= KEYS_PER_PROJECT_MAX_COUNT {
+        let (live, dead) = self.admin.count_keys(project, issued_at).await?;
+        if live >= KEYS_PER_PROJECT_MAX_COUNT {
             return Err(KeyError::TooMany(project.clone()));
+        }
+        if dead > DEAD_KEYS_PER_PROJECT_MAX_COUNT {
+            let before = issued_at.saturating_sub(DEAD_KEPT_SECONDS);
+            self.admin.forget_dead_keys(project, before, FORGOTTEN_MAX_COUNT).await?;
         }
         self.prepare().await?;
         let newest = self.live_signing_keys().await?.into_iter().next().ok_or(KeyError::NoSigningKey)?;

@@ -9,7 +9,7 @@ use mysql_async::prelude::Queryable;
 use origin::database::admin::KeyStatus;
 use origin::system::System;
 use origin::system::keys::{KeyError, KeyRegistry};
-use origin::system::projects::ProjectError;
+use origin::system::projects::{Claim, ProjectError};
 use shared::error::ErrorCode;
 use shared::ident::{ProjectName, RoleName};
 use shared::key::{Access, Grant, KeySet, RoleGrant, verify};
@@ -235,4 +235,45 @@ async fn a_change_costs_few_statements_however_many_callers_there_are() {
     // Two for the revoked key. For each of the two changes: two for the number of the change, and one each for the changed
     // projects, the signing keys, the issuers, the keys of all streams, and the role.
     assert_eq!(selects(&server).await - before, 2 + 2 * 7);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn missing_roles_are_looked_up_once_and_in_a_share_of_the_look_ups() {
+    let server = Server::start(None);
+    let system = Installation::new("").system(&server.address());
+    system.prepare().await.unwrap();
+    let other = ProjectName::parse("other").unwrap();
+    system.projects.create(&other, Claim::Refuse).await.unwrap();
+    let of_other = system.keys.issue(&other, Access::Full, "", None).await.unwrap();
+    // Two keys of the first role, and more roles than there are connections.
+    let names = ["one", "one", "two", "three", "four", "five"].map(|name| RoleName::parse(name).unwrap());
+    let mut tokens = Vec::new();
+    for name in &names {
+        system.admin.set_role(&default(), name, r#"{"tables": {}}"#, 0).await.unwrap();
+        let grant = Grant::Role(Arc::new(RoleGrant { role: name.clone(), claims: [].into() }));
+        tokens.push(system.keys.issue(&default(), grant, "", None).await.unwrap().token);
+        system.admin.remove_role(&default(), name).await.unwrap();
+    }
+    let registry = registry(&system).await;
+    assert_eq!(code(&registry, &tokens[0]).await, ErrorCode::RoleForbids);
+
+    let mut root = server.root().await;
+    root.query_drop("LOCK TABLES selkie.roles WRITE").await.unwrap();
+    assert_eq!(code(&registry, &tokens[1]).await, ErrorCode::RoleForbids);
+    let look_up = |token: String| {
+        let registry = Arc::clone(&registry);
+        tokio::spawn(async move { registry.authenticate(Some(&token)).await.is_ok() })
+    };
+    let others: Vec<_> = tokens.split_off(2).into_iter().map(look_up).collect();
+    let waiting = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = 'Waiting for table metadata lock'";
+    while root.query_first::<u64, _>(waiting).await.unwrap() < Some(2) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    registry.authenticate(Some(&of_other.token)).await.unwrap();
+    others.iter().for_each(|task| task.abort());
+
+    root.query_drop("UNLOCK TABLES").await.unwrap();
+    system.admin.set_role(&default(), &names[0], r#"{"tables": {}}"#, 0).await.unwrap();
+    registry.refresh().await.unwrap();
+    registry.authenticate(Some(&tokens[1])).await.unwrap();
 }

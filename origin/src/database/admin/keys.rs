@@ -146,13 +146,35 @@ impl Admin {
         Ok(Inserted::of(conn.affected_rows()))
     }
 
-    /// Returns the number of a project's keys that are neither revoked nor expired at `now`.
-    pub async fn live_keys(&self, of: &ProjectName, now: u64) -> Result<usize, AdminError> {
+    /// Returns the number of a project's keys that are neither revoked nor expired at `now`, and of the other ones.
+    pub async fn count_keys(&self, of: &ProjectName, now: u64) -> Result<(usize, usize), AdminError> {
         let mut conn = self.conn().await?;
-        let query = "SELECT COUNT(*) FROM selkie.`keys` \
-             WHERE project = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)";
-        let count = self.within(typed_rows::first(conn.exec_iter(query, (of.as_str(), now)))).await?;
-        Ok(count.unwrap_or(0))
+        let query = "SELECT COUNT(IF(revoked_at IS NULL AND COALESCE(expires_at > ?, TRUE), 1, NULL)), COUNT(*) \
+             FROM selkie.`keys` WHERE project = ?";
+        let counts = self.within(typed_rows::first(conn.exec_iter(query, (now, of.as_str())))).await?;
+        let (live, all): (usize, usize) = counts.unwrap_or_default();
+        Ok((live, all - live))
+    }
+
+    /// Deletes at most `most` of a project's keys that were revoked or expired before the time `before`, oldest first.
+    /// The keys that such a key has created then count as created by its creator.
+    pub async fn forget_dead_keys(&self, of: &ProjectName, before: u64, most: usize) -> Result<(), AdminError> {
+        let mut conn = self.conn().await?;
+        let query = "SELECT id FROM selkie.`keys` WHERE project = ? AND (revoked_at < ? OR expires_at < ?) \
+             ORDER BY LEAST(COALESCE(revoked_at, expires_at), COALESCE(expires_at, revoked_at)), id LIMIT ?";
+        let values = (of.as_str(), before, before, most);
+        let ids: Vec<String> = self.within(typed_rows::all(conn.exec_iter(query, values))).await?;
+        self.within(async {
+            let mut transaction = conn.start_transaction(TxOpts::default()).await?;
+            for id in &ids {
+                let inherit = "UPDATE selkie.`keys` AS made JOIN selkie.`keys` AS dead ON dead.id = made.created_by \
+                     SET made.created_by = dead.created_by WHERE dead.id = ?";
+                transaction.exec_drop(inherit, (id,)).await?;
+                transaction.exec_drop("DELETE FROM selkie.`keys` WHERE id = ?", (id,)).await?;
+            }
+            transaction.commit().await
+        })
+        .await
     }
 
     /// Returns all recorded keys of project `of`, or of all projects if `of` is `None`, oldest first. Includes revoked

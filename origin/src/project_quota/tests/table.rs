@@ -2,6 +2,7 @@
 
 use crate::activity::{PROJECTS_KEPT_COUNT, REQUESTS_KEPT_COUNT};
 use crate::config::find_setting;
+use crate::database::admin::STATEMENT_TIMEOUT;
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
 use crate::database::pool::QUEUES_OF_ALL;
 use crate::database::schema_cache::{self, connections};
@@ -80,7 +81,7 @@ fn of_records() -> Vec<Expected> {
         ),
         counted("descriptions of the API that are written or sent", &descriptions()),
         counted("requests that read or change keys and roles, or drop databases", &management_slots()),
-        counted("look-ups of keys that the origin does not know yet", &lookup_slots()),
+        counted("look-ups of keys and roles that the origin does not know yet", &lookup_slots()),
         row(
             "last requests, and figures of five minutes, for `/status` and `/requests`",
             format!("{} projects", written(PROJECTS_KEPT_COUNT)),
@@ -212,4 +213,11 @@ fn the_table_of_shared_resources_says_what_the_code_holds_to() {
         assert!(share.starts_with(&expected.share), "{resource}: {share}");
         assert!(!lasts.is_empty() && !beyond.is_empty(), "{resource}");
     }
+}
+
+#[test]
+fn the_table_says_how_long_statements_about_keys_and_roles_may_take() {
+    let rows = rows();
+    let row = rows.iter().find(|row| row[0].starts_with("requests that read or change keys and roles")).expect("a row");
+    assert_eq!(row[3], format!("their statements: {} s each", STATEMENT_TIMEOUT.as_secs()));
 }

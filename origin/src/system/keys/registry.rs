@@ -29,7 +29,7 @@ use super::{Caller, KeyError, Keys};
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, CONNECTIONS_MAX_COUNT, IssuerRow, KeyStatus, KeyVersion};
 use crate::database::single_flight::{LoadAborted, SingleFlight};
-use crate::project_quota::ProjectQuota;
+use crate::project_quota::{Guard, ProjectQuota};
 use crate::query::plan::access::{CallerRole, Rights};
 use crate::query::role::Claims as RuleClaims;
 
@@ -41,7 +41,7 @@ const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
 /// About the maximum delay until a revocation takes effect while MariaDB answers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The maximum time that a look-up of a key waits for those of other keys.
+/// The maximum time that a look-up of a key or role waits for other look-ups.
 const LOOKUP_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// The issuers of more changed projects are read together with all others.
@@ -105,10 +105,11 @@ struct Present {
 impl KeyRegistry {
     pub async fn open(admin: Admin, keys: Keys) -> Result<Self, KeyError> {
         let (present, _) = read(&admin, &keys, None).await?;
+        let lookup_slots = lookup_slots();
         Ok(Self {
-            roles: Roles::new(admin.clone()),
+            roles: Roles::new(admin.clone(), lookup_slots.clone()),
             statuses: SingleFlight::default(),
-            lookup_slots: lookup_slots(),
+            lookup_slots,
             admin,
             keys,
             present: ArcSwap::from_pointee(present),
@@ -226,9 +227,7 @@ impl KeyRegistry {
         let (admin, slots) = (self.admin.clone(), self.lookup_slots.clone());
         let (id, project) = (principal.key_id(), principal.project().clone());
         let read = async move {
-            let slot = tokio::time::timeout(LOOKUP_WAIT_MAX, slots.take(&project, 1)).await;
-            let _slot =
-                slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many keys are looked up already."))?;
+            let _slot = lookup_slot(&slots, &project).await?;
             admin.key_status(id, None).await.map_err(|error| unavailable(&error))
         };
         self.statuses.run((id, generation.number()), read).await
@@ -406,6 +405,11 @@ async fn issuers(admin: &Admin, of: Option<&ProjectName>) -> Result<Vec<IssuerRo
         }
         rows => rows,
     }
+}
+
+async fn lookup_slot(slots: &ProjectQuota, project: &ProjectName) -> Result<Guard, Problem> {
+    let slot = tokio::time::timeout(LOOKUP_WAIT_MAX, slots.take(project, 1)).await;
+    slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many keys are looked up already."))
 }
 
 /// One of the connections of [`Admin`] is left to other projects.

@@ -8,9 +8,10 @@ use shared::error::Problem;
 use shared::ident::{ProjectName, RoleName};
 use shared::limits::ROLE_MAX_BYTES;
 
-use super::unavailable;
+use super::{lookup_slot, unavailable};
 use crate::database::admin::Admin;
 use crate::database::single_flight::SingleFlight;
+use crate::project_quota::ProjectQuota;
 use crate::query::plan::access::{ProjectRole, Views};
 use crate::query::role::Role;
 
@@ -30,7 +31,8 @@ type RoleKey = (ProjectName, RoleName);
 #[derive(Clone, Debug)]
 struct Cached {
     generation: u64,
-    role: Arc<ProjectRole>,
+    /// `None` if the project has no such role: valid tokens of its users may name any.
+    role: Option<Arc<ProjectRole>>,
     bytes: u64,
 }
 
@@ -48,18 +50,20 @@ impl Weighter<RoleKey, Cached> for CachedBytes {
 #[derive(Debug)]
 pub(super) struct Roles {
     admin: Admin,
+    slots: ProjectQuota,
     cached: Arc<RoleCache>,
     views: Arc<Views>,
     loads: SingleFlight<(RoleKey, u64), Option<Arc<ProjectRole>>, Problem>,
 }
 
 impl Roles {
-    pub(super) fn new(admin: Admin) -> Self {
+    pub(super) fn new(admin: Admin, slots: ProjectQuota) -> Self {
         let cached = Cache::with_weighter(ROLES_EXPECTED_COUNT, ROLES_MAX_BYTES, CachedBytes);
-        Self { admin, cached: Arc::new(cached), views: Arc::default(), loads: SingleFlight::default() }
+        Self { admin, slots, cached: Arc::new(cached), views: Arc::default(), loads: SingleFlight::default() }
     }
 
-    /// Reads the role in the given generation or later. Concurrent calls for the same role share one query.
+    /// Reads the role in the given generation or later. Concurrent calls for the same role share one query, and a project
+    /// has a share of the few connections.
     pub(super) async fn role(
         &self,
         project: &ProjectName,
@@ -68,28 +72,29 @@ impl Roles {
     ) -> Result<Option<Arc<ProjectRole>>, Problem> {
         let key = (project.clone(), name.clone());
         if let Some(role) = cached(&self.cached, &key, generation) {
-            return Ok(Some(role));
+            return Ok(role);
         }
         let (admin, roles, views) = (self.admin.clone(), Arc::clone(&self.cached), Arc::clone(&self.views));
+        let slots = self.slots.clone();
         let load = {
             let key = key.clone();
             async move {
                 // Another load may have ended since this call looked into the cache.
                 if let Some(role) = cached(&roles, &key, generation) {
-                    return Ok(Some(role));
+                    return Ok(role);
                 }
-                let Some((role, bytes)) = load(&admin, views, &key).await? else {
-                    return Ok(None);
-                };
-                roles.insert(key, Cached { generation, role: Arc::clone(&role), bytes });
-                Ok(Some(role))
+                let _slot = lookup_slot(&slots, &key.0).await?;
+                let loaded = load(&admin, views, &key).await?;
+                let (role, bytes) = loaded.map_or((None, 0), |(role, bytes)| (Some(role), bytes));
+                roles.insert(key, Cached { generation, role: role.clone(), bytes });
+                Ok(role)
             }
         };
         self.loads.run((key, generation), load).await
     }
 }
 
-fn cached(roles: &RoleCache, key: &RoleKey, generation: u64) -> Option<Arc<ProjectRole>> {
+fn cached(roles: &RoleCache, key: &RoleKey, generation: u64) -> Option<Option<Arc<ProjectRole>>> {
     roles.get(key).filter(|cached| cached.generation == generation).map(|cached| cached.role)
 }
 
