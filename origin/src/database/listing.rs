@@ -12,22 +12,23 @@ use mysql_async::Params;
 use mysql_async::prelude::FromRow;
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_string};
 use shared::ident::{DatabaseName, TableName};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA";
 const DATABASE: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?";
 const ALL_TABLES: &str = concat!("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE ", is_table!());
-/// For a view, `TABLE_COMMENT` is the word VIEW or an error message about the view's definition.
+/// For a view, `TABLE_COMMENT` is the word VIEW.
 const TABLES: &str = concat!(
     "SELECT TABLE_NAME, TABLE_TYPE = 'VIEW', IF(TABLE_TYPE = 'VIEW', '', TABLE_COMMENT) FROM information_schema.TABLES \
      WHERE TABLE_SCHEMA = ? AND ",
     is_table!(),
     " ORDER BY TABLE_NAME COLLATE utf8mb3_bin"
 );
-const READ_ONLY_VIEWS: &str =
-    "SELECT TABLE_NAME FROM information_schema.VIEWS WHERE TABLE_SCHEMA = ? AND IS_UPDATABLE = 'NO'";
+/// `IS_UPDATABLE` is empty if something that the view reads is gone.
+const LIMITED_VIEWS: &str = "SELECT TABLE_NAME, IS_UPDATABLE = '' FROM information_schema.VIEWS \
+     WHERE TABLE_SCHEMA = ? AND IS_UPDATABLE <> 'YES'";
 
 pub async fn databases(mut lease: Lease, limit: Duration) -> Result<BTreeSet<DatabaseName>, DbError> {
     let names: Vec<String> = ask(&mut lease, DATABASES, (), limit).await?;
@@ -74,8 +75,8 @@ pub fn tables(
     Box::pin(async_stream::try_stream! {
         let mut started = Instant::now();
         let bound = lease.limit(limit);
-        let read_only = ask::<String>(&mut lease, READ_ONLY_VIEWS, (database.as_str(),), limit).await?;
-        let read_only: HashSet<String> = read_only.into_iter().collect();
+        let limited = ask::<(String, bool)>(&mut lease, LIMITED_VIEWS, (database.as_str(),), limit).await?;
+        let limited: HashMap<String, bool> = limited.into_iter().collect();
         lease.begin();
         let connection = lease.connection()?;
         let began = within_since(started, bound.clone(), connection.run(TABLES, (database.as_str(),).into())).await;
@@ -96,8 +97,10 @@ pub fn tables(
                 }
             };
             let (name, view, comment) = <(String, bool, String)>::from_row_opt(row).map_err(|_| DbError::Misread)?;
-            let traits = Traits { view, read_only: read_only.contains(&name), ..Traits::default() };
+            let is_broken = limited.get(&name);
+            let traits = Traits { view, read_only: is_broken.is_some(), ..Traits::default() };
             if let Some(methods) = listed(&name).and_then(|name| methods(&name, traits)) {
+                let methods = if is_broken == Some(&true) { Vec::new() } else { methods };
                 // A comment is part of the schema, which is only shown to callers who may read the table.
                 let comment = if methods.contains(&"GET") { comment.as_str() } else { "" };
                 encoder.row(&keys, |_| false, |at, out| match at {
