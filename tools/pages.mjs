@@ -39,7 +39,11 @@ for (const [page, files] of Object.entries(PAGES)) {
         content.toString().replace(/\n(\/\/# sourceMappingURL=\S+|\/\*# sourceMappingURL=\S+ ?\*\/)\s*$/, "\n"),
       );
     }
-    write(page, file.split("/").pop(), content);
+    const name = file.split("/").pop();
+    write(page, name, content);
+    if (name === "index.html") {
+      write(page, "without-console.html", content.toString().replace(/^.*href="\/console".*\n/gm, ""));
+    }
   }
 }
 rmSync(target, { recursive: true, force: true });

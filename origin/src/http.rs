@@ -32,8 +32,8 @@ use crate::config::Config;
 use crate::service_state::ServiceState;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{AsHeaderName, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::http::header::{AsHeaderName, CONNECTION, EXPECT, ORIGIN};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use axum::response::Response;
 use body::ReceivedBody;
 use cross_origin::CrossOrigin;
@@ -50,6 +50,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) struct HttpService {
     app: Arc<ServiceState>,
@@ -71,17 +72,19 @@ impl HttpService {
 
     /// `peer` is the client or the proxy that opened the connection.
     async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr, transport: Transport) -> Response {
+        let is_expecting = request.version() == Version::HTTP_11 && request.headers().contains_key(EXPECT);
+        let is_unread = (is_expecting && !request.body().is_end_stream()).then(|| Arc::new(AtomicBool::new(true)));
         // Most requests have no body; `Body::empty()` needs no allocation.
         let mut request = request.map(|body| match body.is_end_stream() {
             true => Body::empty(),
-            false => Body::new(ReceivedBody { body, app: Arc::clone(&self.app) }),
+            false => Body::new(ReceivedBody { body, app: Arc::clone(&self.app), is_unread: is_unread.clone() }),
         });
         resolve_path(&mut request);
         join_values(request.headers_mut());
         let metrics = Arc::new(RequestMetrics::begin(Arc::clone(&self.app), &request));
         let origin = header(request.headers(), ORIGIN).map(str::to_owned);
         let path = request.uri().path();
-        let has_own_headers = path.starts_with(FilePath::PREFIX) || route::page(path).is_some();
+        let has_own_headers = path.starts_with(FilePath::PREFIX) || path == "/" || route::page(path).is_some();
         let upload = protocol::is_at(path).then(|| path.to_owned());
         let wants_body = request.method() != Method::HEAD;
         let allowed = self.access.check(&mut request, peer);
@@ -107,6 +110,10 @@ impl HttpService {
         }
         if let Some(path) = upload {
             tus::add_headers(&path, &mut response);
+        }
+        // Whether the body comes is then the client's choice, so that hyper closes the connection.
+        if is_unread.is_some_and(|is_unread| is_unread.load(Ordering::Relaxed)) {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
         security::add_headers(&mut response, has_own_headers);
         self.cors.add_headers(response.headers_mut(), origin.as_deref());

@@ -1,4 +1,4 @@
-// Opens the page /docs in Chromium, types in a key, and makes a call, as a person would. The end-to-end suite runs it:
+// Opens / and /docs in Chromium, types in a key, and makes a call, as a person would. The end-to-end suite runs it:
 //
 //   node docs-page.mjs <base URL> <database> <table>
 //
@@ -40,6 +40,9 @@ try {
       ),
     );
   });
+  await page.goto(`${base}/`, { waitUntil: "networkidle0" });
+  const margin = await page.$eval("body", (body) => getComputedStyle(body).marginTop);
+  if (margin !== "0px") faults.push("the page / has no styles");
   const answer = await page.goto(`${base}/docs`, { waitUntil: "networkidle0" });
   const policy = answer.headers()["content-security-policy"];
   await page.type("#key", key);

@@ -52,6 +52,11 @@ async fn the_console_can_be_switched_off(_: Host) {
     for path in ["/console", "/console/main.js"] {
         Call::new(&origin.origin, Method::GET, path).send().await.refused(ErrorCode::RouteNotFound);
     }
+    for path in ["/", "/docs"] {
+        let page = Call::new(&origin.origin, Method::GET, path).header("accept", "text/html").send().await;
+        let text = page.text();
+        assert!(page.status == 200 && text.contains("</html>") && !text.contains("/console"), "{page}");
+    }
 }
 
 async fn the_command_prints_the_address(_: Host) {

@@ -1,7 +1,7 @@
 //! Requests with invalid targets, methods or headers: each is refused with its code, and the service continues.
 
 use crate::host::{Call, Host};
-use crate::raw::{RawAnswer, exchange, request};
+use crate::raw::{RawAnswer, converse, exchange, request};
 use crate::service::shared;
 use crate::test_db::TestDb;
 use reqwest::Method;
@@ -18,6 +18,7 @@ cases! {
         a_query_string_of_noise_is_refused,
         broken_percent_encoding_is_refused,
     ],
+    Origin: [a_connection_whose_body_is_not_awaited_is_closed_with_notice],
 }
 
 async fn raw(host: Host, method: &str, target: &[u8], body: &[u8]) -> Option<RawAnswer> {
@@ -184,6 +185,33 @@ async fn a_query_string_of_noise_is_refused(host: Host) {
 async fn a_body_on_a_get_is_not_read(host: Host) {
     let answer = host.get("/api/v1/crud/demo/posts?limit=1").bytes("{\"limit\": 5").send().await;
     assert_eq!(answer.payload().as_array().unwrap().len(), 1);
+}
+
+async fn a_connection_whose_body_is_not_awaited_is_closed_with_notice(host: Host) {
+    let (key, body) = (format!("Authorization: Bearer {}\r\n", shared().full_key), "{\"query\": \"SELECT 1\"}");
+    let next = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    for (method, key, sent, status, is_closed) in [
+        ("POST", "", "", 401, true),
+        ("GET", &*key, "", 405, true),
+        // After `100 Continue` the body is read, and the connection serves the next request.
+        ("POST", &*key, body, 200, false),
+        ("POST", &*key, &"x".repeat(body.len()), 400, false),
+    ] {
+        let head = format!(
+            "{method} /api/v1/sql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{key}\
+             Content-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+            body.len()
+        );
+        let request = if sent.is_empty() { head } else { [&head, sent, next].concat() };
+        let bytes = converse(host.url(), request.as_bytes(), |_| false).await;
+        let text = String::from_utf8_lossy(&bytes).to_lowercase();
+        let answers: Vec<_> = text.split("http/1.1 ").skip(1).collect();
+        let (awaited, answers) = answers.split_at(usize::from(!is_closed));
+        assert!(awaited.iter().all(|answer| answer.starts_with("100")), "{text}");
+        assert!(answers[0].starts_with(&status.to_string()), "{text}");
+        assert_eq!(answers[0].contains("\r\nconnection: close\r\n"), is_closed, "{text}");
+        assert_eq!(answers.len(), if is_closed { 1 } else { 2 }, "{text}");
+    }
 }
 
 async fn head_is_get_without_a_body(host: Host) {

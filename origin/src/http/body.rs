@@ -14,6 +14,7 @@ use shared::ident::ProjectName;
 use shared::limits::{BODY_MIN_BYTES_PER_SECOND, JSON_BODY_BYTES_PER_SECOND};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -25,6 +26,8 @@ const FREE_BYTES: usize = 64 * 1024;
 pub(super) struct ReceivedBody {
     pub(super) body: Incoming,
     pub(super) app: Arc<ServiceState>,
+    /// Set to false at the body's end.
+    pub(super) is_unread: Option<Arc<AtomicBool>>,
 }
 
 impl HttpBody for ReceivedBody {
@@ -38,6 +41,11 @@ impl HttpBody for ReceivedBody {
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if let Poll::Ready(Some(Ok(frame))) = &polled {
             self.app.metrics.received(frame.data_ref().map_or(0, Bytes::len));
+        }
+        if let Some(is_unread) = &self.is_unread
+            && (matches!(polled, Poll::Ready(None)) || self.body.is_end_stream())
+        {
+            is_unread.store(false, Ordering::Relaxed);
         }
         polled
     }

@@ -2,6 +2,7 @@
 //! `tools/pages.mjs` makes their files, which a release build embeds.
 
 use super::etag::ETag;
+use crate::config::ConsoleConfig;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -50,7 +51,7 @@ const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
                       media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Scripts and styles come only from the page's own folder, and not from `/media/`, where callers' files are. `'self'`
+/// Scripts and styles come only from the page's own folder (those of `/` from `/docs/`), and not from `/media/`, where callers' files are. `'self'`
 /// can't have a path, and this host's public name is not known here. A browser loads what both policies allow.
 const DOCS_POLICY: &str = "script-src http://*:*/docs/ https://*:*/docs/; style-src http://*:*/docs/ https://*:*/docs/; \
                            img-src data:";
@@ -65,12 +66,14 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
     (header::VARY, "Accept-Encoding"),
 ];
 
-pub(super) fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
-    let name = match path.trim_matches('/') {
-        "" => "home/index.html",
-        "docs" => "docs/index.html",
-        "console" => "console/index.html",
-        name => name,
+pub(super) fn file(path: &str, console: ConsoleConfig, headers: &HeaderMap) -> Result<Response, Problem> {
+    let name = match (path.trim_matches('/'), console) {
+        ("", ConsoleConfig::Served) => "home/index.html",
+        ("", ConsoleConfig::Off) => "home/without-console.html",
+        ("docs", ConsoleConfig::Served) => "docs/index.html",
+        ("docs", ConsoleConfig::Off) => "docs/without-console.html",
+        ("console", _) => "console/index.html",
+        (name, _) => name,
     };
     let file = PAGES.get(&format!("{name}.gz")).ok_or_else(|| missing(path))?;
     let file = file
@@ -86,7 +89,7 @@ pub(super) fn file(path: &str, headers: &HeaderMap) -> Result<Response, Problem>
     for (header, value) in HEADERS {
         answer.insert(header, HeaderValue::from_static(value));
     }
-    let own = if name.starts_with("docs/") { DOCS_POLICY } else { CONSOLE_POLICY };
+    let own = if name.starts_with("console/") { CONSOLE_POLICY } else { DOCS_POLICY };
     let policies = HeaderValue::try_from(format!("{POLICY}, {own}"));
     answer.extend(policies.ok().map(|policies| (header::CONTENT_SECURITY_POLICY, policies)));
     answer.extend(HeaderValue::try_from(&file.tag).ok().map(|tag| (header::ETAG, tag)));

@@ -60,7 +60,7 @@ pub(super) async fn route(
         health::HEALTHZ => Ok(health::alive()),
         health::READYZ => Box::pin(health::ready(app)).await,
         health::METRICS => Ok(Box::pin(health::metrics(app)).await),
-        _ => pages::file(path, headers),
+        _ => pages::file(path, app.console, headers),
     }
 }
 
