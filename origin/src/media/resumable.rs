@@ -113,19 +113,20 @@ impl ResumableUploads {
         }
     }
 
-    /// Records an upload; false if there are too many. If there are too many of callers with roles, one that has received
-    /// nothing makes room.
+    /// Records an upload; false if there are too many. If there are too many of callers with roles, some that have received
+    /// nothing make room.
     async fn record(&self, row: &UploadRow) -> Result<bool, TableError> {
         let (most, most_bytes) = (TUS_OPEN_MAX_COUNT, self.open_max_bytes());
-        let is_recorded = self.table.insert_upload(row, most, most_bytes).await?;
-        if is_recorded || row.uploader.is_none() {
-            return Ok(is_recorded);
+        loop {
+            let is_recorded = self.table.insert_upload(row, most, most_bytes).await?;
+            if is_recorded || row.uploader.is_none() {
+                return Ok(is_recorded);
+            }
+            let Some(empty) = self.table.take_empty_upload(&row.project, row.created_at).await? else {
+                return Ok(false);
+            };
+            self.discard(empty).await;
         }
-        let Some(empty) = self.table.take_empty_upload(&row.project, row.created_at).await? else {
-            return Ok(false);
-        };
-        self.discard(empty).await;
-        self.table.insert_upload(row, most, most_bytes).await
     }
 
     /// Locks an upload for one request. A finished upload has no file any more, and is returned without a lock.
