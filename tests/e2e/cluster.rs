@@ -24,6 +24,7 @@ cases! {
     Own: [
         origins_on_a_fresh_cluster_agree,
         reads_use_replicas_and_never_fail_for_them,
+        a_read_that_waits_for_a_write_holds_no_connection,
         a_commit_is_answered_although_its_position_is_not,
         connections_outlast_a_refused_one,
         a_primary_that_is_read_only_is_left_for_the_one_that_is_promoted,
@@ -284,6 +285,39 @@ async fn reads_use_replicas_and_never_fail_for_them(_: Host) {
             "two"
         );
     }
+}
+
+async fn a_read_that_waits_for_a_write_holds_no_connection(_: Host) {
+    let all = Replicated::start(1).await.expect("servers");
+    let [primary, replica] = all.servers() else { panic!("there are two servers") };
+    let settings = [
+        ("SELKIE_DATABASE_URL", hosts([primary])),
+        ("SELKIE_REPLICA_URL", hosts([replica])),
+        ("SELKIE_POOL_SIZE", "1".to_owned()),
+        ("SELKIE_POOL_WAIT_TIMEOUT", "1s".to_owned()),
+    ];
+    let origin = Origin::launch(&settings);
+    origin.wait_until_ready().await;
+    let key = origin.cli(&["key", "create", "--access", "full"]);
+    origin.cli(&["database", "create", "default_app"]);
+    let is_known = || async { (origin.sql(&key, NOTES).await.status == 200).then_some(()) };
+    eventually("the table is there", WAIT_MAX, is_known).await;
+    let position = origin.insert(&key, "one").await.position.expect("a position");
+    let (place, number) = position.rsplit_once('-').expect("a GTID");
+    let ahead = format!("{place}-{}", number.parse::<u64>().expect("a number") + 1_000);
+    let after = [("x-selkie-after", ahead.as_str())];
+    let waiting = origin.send(Method::GET, "/crud/default_app/notes/1", &key, &after, None);
+    let reads = async {
+        loop {
+            origin.send(Method::GET, "/crud/default_app/notes/1", &key, &[], None).await.payload();
+        }
+    };
+    let waited = tokio::select! {
+        waited = waiting => waited,
+        () = reads => unreachable!("the reads never end"),
+    };
+    let error = &waited.json["error"];
+    assert!(waited.status == 503 && error["message"].to_string().contains("within 5 s"), "{error}");
 }
 
 /// Forwards connections to a server, except queries for the position of a write, which get no answer. Returns the

@@ -224,17 +224,28 @@ impl Service {
 
     /// Runs statements as MariaDB's root, so that the service doesn't notice them.
     pub(crate) fn root_sql(&self, statements: &str) -> Result<String, String> {
-        let socket = find_socket(&self.data_dir()).ok_or("no socket in the data directory")?;
-        let mut command = Command::new("mariadb");
-        command.args(["--no-defaults", "--user=root", "--batch", "--raw", "--skip-column-names"]);
-        command.args(["--default-character-set=utf8mb4"]);
-        command.arg(format!("--socket={}", socket.display())).arg(format!("--execute={statements}"));
-        let output = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
+        let output = self.root_command(statements)?.output().map_err(|e| e.to_string())?;
         if output.status.success() {
             Ok(String::from_utf8_lossy(&output.stdout).into_owned())
         } else {
             Err(String::from_utf8_lossy(&output.stderr).into_owned())
         }
+    }
+
+    /// Starts statements as MariaDB's root without waiting for them.
+    pub(crate) fn root_session(&self, statements: &str) -> Child {
+        let mut command = self.root_command(statements).expect("a socket");
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("mariadb")
+    }
+
+    fn root_command(&self, statements: &str) -> Result<Command, String> {
+        let socket = find_socket(&self.data_dir()).ok_or("no socket in the data directory")?;
+        let mut command = Command::new("mariadb");
+        command.args(["--no-defaults", "--user=root", "--batch", "--raw", "--skip-column-names"]);
+        command.args(["--default-character-set=utf8mb4"]);
+        command.arg(format!("--socket={}", socket.display())).arg(format!("--execute={statements}"));
+        command.stdin(Stdio::null());
+        Ok(command)
     }
 
     pub(crate) fn processes(&self) -> Vec<(i32, String)> {

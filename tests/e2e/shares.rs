@@ -37,6 +37,7 @@ cases! {
         a_description_stays_in_use_while_it_can_not_be_read_again,
         a_project_has_half_of_the_upload_slots_with_all_its_keys,
         a_json_body_may_take_long_but_neither_pause_nor_drip,
+        roles_that_are_checked_slowly_leave_the_management_of_keys_to_others,
     ],
 }
 
@@ -328,6 +329,50 @@ async fn a_json_body_may_take_long_but_neither_pause_nor_drip(_: Host) {
         let body = String::from_utf8_lossy(&answer.body).into_owned();
         assert_eq!(answer.status, status, "{body}");
         assert!(body.contains(message), "{body}");
+    }
+    faults::stop(service).await;
+}
+
+async fn roles_that_are_checked_slowly_leave_the_management_of_keys_to_others(_: Host) {
+    let service = faults::start(Edge::Without, &[("SELKIE_POOL_WAIT_TIMEOUT", "1s")]).await;
+    let tables = ["CREATE TABLE a (id INT PRIMARY KEY)", "CREATE TABLE b (id INT PRIMARY KEY)"];
+    let mut tenants = Vec::new();
+    for _ in 0..3 {
+        tenants.push(Tenant::new(&service, &service.origin, &tables).await);
+    }
+    let (other, busy) = tenants.split_last().expect("tenants");
+    // Each RENAME holds an exclusive lock of `a` while it waits for `b`, so that MariaDB can't describe `a`.
+    let read: String = busy.iter().map(|tenant| format!("SELECT * FROM {}.b; ", tenant.db)).collect();
+    let renames = busy.iter().map(|Tenant { db, .. }| format!("RENAME TABLE {db}.a TO {db}.a2, {db}.b TO {db}.b2"));
+    let waits = |user: &'static str, count: usize| {
+        let waiting = format!(
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
+             WHERE STATE = 'Waiting for table metadata lock' AND USER LIKE '{user}'"
+        );
+        let service = &service;
+        eventually("statements wait for a table", SOON, move || {
+            let found = service.root_sql(&waiting).unwrap().trim() == count.to_string();
+            async move { found.then_some(()) }
+        })
+    };
+    let mut sessions = vec![service.root_session(&format!("BEGIN; {read}DO SLEEP(600)"))];
+    sessions.extend(renames.map(|rename| service.root_session(&rename)));
+    waits("root", busy.len()).await;
+    let set = |tenant: &Tenant| {
+        let role = json!({"tables": {format!("{}.a", tenant.db): {"read": true}}});
+        tokio::spawn(
+            Call::new(&tenant.host, Method::PUT, "/api/v1/roles/member").key(&tenant.full).json(&role).attempt(),
+        )
+    };
+    let checks: Vec<_> = busy.iter().map(set).collect();
+    waits("selkie-%", busy.len()).await;
+    other.post("/api/v1/keys", &json!({"access": "read"})).send().await.payload();
+    assert!(checks.iter().all(|check| !check.is_finished()));
+    for check in checks {
+        check.abort();
+    }
+    for mut session in sessions {
+        let _ = (session.kill(), session.wait());
     }
     faults::stop(service).await;
 }

@@ -75,19 +75,38 @@ pub(super) async fn run(
     Ok(response)
 }
 
+/// The bytes that the tables of further databases may have.
+struct Budget(u64);
+
+impl Budget {
+    fn take(&mut self, bytes: u64) -> Result<(), TooLong> {
+        self.0 = self.0.checked_sub(bytes).ok_or(TooLong)?;
+        Ok(())
+    }
+}
+
 /// Reads the tables that the caller may see. They are held in memory together until they are written.
 async fn described(context: &RequestContext, database: Option<DatabaseName>) -> Result<Vec<Part>, Problem> {
     let (app, caller) = (context.app(), context.caller());
-    let (mut parts, mut bytes) = (Vec::new(), 0);
+    let (mut parts, mut budget) = (Vec::new(), Budget(API_DESCRIPTION_MAX_BYTES as u64));
     for database in listing::databases(context, database).await? {
         let tables = app.schema_cache.tables(caller.project(), &database).await?;
         let visible = tables.iter().filter(|table| caller.rights().of(table).is_ok());
-        bytes += visible.map(|table| table.bytes()).sum::<u64>();
-        if bytes > API_DESCRIPTION_MAX_BYTES as u64 {
-            return Err(TooLong.into_problem());
-        }
+        budget.take(visible.map(|table| table.bytes()).sum()).map_err(TooLong::into_problem)?;
         let relations = app.schema_cache.relations(caller.project(), &database, SchemaAge::Cached).await?;
         parts.push((database, tables, relations));
     }
     Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tables_of_all_databases_count_together() {
+        let mut budget = Budget(100);
+        assert!([60, 40, 0].into_iter().all(|bytes| budget.take(bytes).is_ok()));
+        assert!(budget.take(1).is_err());
+    }
 }

@@ -158,3 +158,35 @@ fn the_schema_of_select_has_all_aggregates() {
         format!("\"aggregate\": {{\"anyOf\": [{{\"type\": \"string\", \"enum\": [\"{}\"]}}", aggregates.join("\", \""));
     assert!(components.contains(&listed), "components.json must hold {listed}");
 }
+
+#[test]
+fn errors_have_one_schema_and_each_table_the_same_few() {
+    let mut interface = orders();
+    let schemas = |interface: &Interface| -> BTreeSet<String> {
+        let document: serde_json::Value = serde_json::from_slice(&openapi::document(interface).unwrap()).unwrap();
+        // Generators make a model of each error that has a schema of its own.
+        let paths = document["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap());
+        let responses = paths.filter_map(|(_, operation)| operation["responses"].as_object()).flatten();
+        let is_error = |status: &str| !status.starts_with(['2', '3']);
+        let errors: Vec<_> = responses.filter(|(status, _)| is_error(status)).collect();
+        assert!(errors.len() > 100, "{errors:?}");
+        for (status, error) in errors {
+            assert_eq!(error["$ref"], format!("#/components/responses/E{status}"), "{error}");
+            let content = &document["components"]["responses"][format!("E{status}")]["content"];
+            assert_eq!(content["application/json"]["schema"]["$ref"], "#/components/schemas/Failure", "{content}");
+        }
+        document["components"]["schemas"].as_object().unwrap().keys().cloned().collect()
+    };
+    let before = schemas(&interface);
+    let database = DatabaseName::parse("more").unwrap();
+    let tables = ["a", "b"].map(|name| {
+        let columns = vec![column("id", Kind::Integer, "int(11)")];
+        let name = TableName::parse(name).unwrap();
+        Arc::new(Table::new(database.clone(), name, columns, vec![0], Vec::new(), Traits::default()))
+    });
+    interface.add(database, &tables, &Relations::default(), &Rights::Full);
+    let parts = ["", ".insert", ".inserted", ".selected", ".update", ".written", ".writtenMany"];
+    let expected = ["a", "b"].map(|name| parts.map(|part| format!("more.{name}{part}")));
+    let added: Vec<_> = schemas(&interface).difference(&before).cloned().collect();
+    assert_eq!(added, expected.concat());
+}
