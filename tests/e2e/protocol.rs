@@ -18,7 +18,10 @@ cases! {
         a_query_string_of_noise_is_refused,
         broken_percent_encoding_is_refused,
     ],
-    Origin: [a_connection_whose_body_is_not_awaited_is_closed_with_notice],
+    Origin: [
+        a_connection_whose_body_is_not_awaited_is_closed_with_notice,
+        a_connection_outlasts_a_refused_body,
+    ],
 }
 
 async fn raw(host: Host, method: &str, target: &[u8], body: &[u8]) -> Option<RawAnswer> {
@@ -211,6 +214,18 @@ async fn a_connection_whose_body_is_not_awaited_is_closed_with_notice(host: Host
         assert!(answers[0].starts_with(&status.to_string()), "{text}");
         assert_eq!(answers[0].contains("\r\nconnection: close\r\n"), is_closed, "{text}");
         assert_eq!(answers.len(), if is_closed { 1 } else { 2 }, "{text}");
+    }
+}
+
+async fn a_connection_outlasts_a_refused_body(host: Host) {
+    let body = "x".repeat(1024 * 1024);
+    let next = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    for path in ["/api/v1/sql", "/media/default/a", "/docs", "/healthz", "/nothing"] {
+        let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
+        let bytes = converse(host.url(), [&head, &body, next].concat().as_bytes(), |_| false).await;
+        let text = String::from_utf8_lossy(&bytes);
+        let statuses: Vec<_> = text.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..1]).collect();
+        assert_eq!(statuses, ["4", "2"], "{path}: {text}");
     }
 }
 

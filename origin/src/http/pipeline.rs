@@ -40,15 +40,25 @@ pub(super) async fn route(
     if path.starts_with(FilePath::PREFIX) {
         return Box::pin(files::answer(app, metrics, request)).await;
     }
-    let headers = request.headers();
+    let (parts, content) = request.into_parts();
+    let outcome = page(app, metrics, &parts).await;
+    if outcome.is_err() {
+        body::drain(content, &parts.headers);
+    }
+    outcome
+}
+
+/// Answers with a page or a health check.
+async fn page(app: &Arc<ServiceState>, metrics: &RequestMetrics, parts: &Parts) -> Result<Response, Problem> {
+    let (method, path, headers) = (&parts.method, parts.uri.path(), &parts.headers);
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let is_served = |_: &&str| app.console == ConsoleConfig::Served || !path.starts_with("/console");
     let page = route::page(path).filter(is_served);
     let health = [health::HEALTHZ, health::READYZ, health::METRICS].into_iter().find(|known| *known == path);
     let known = match page.or(health) {
-        None if route::is_home(request.method().as_str(), path, accept) => "/",
+        None if route::is_home(method.as_str(), path, accept) => "/",
         None => return Err(route::not_found(path)),
-        Some(_) if !matches!(*request.method(), Method::GET | Method::HEAD) => {
+        Some(_) if !matches!(*method, Method::GET | Method::HEAD) => {
             metrics.log().route(health.unwrap_or("none"));
             let message = "Only GET and HEAD are allowed here.";
             return Err(Problem::new(ErrorCode::MethodNotAllowed, message).with_allow("GET, HEAD"));
