@@ -74,6 +74,26 @@ pub struct Select {
 }
 
 impl Select {
+    /// All records.
+    fn of(output: Output, layout: Arc<Layout>) -> Self {
+        Self {
+            output,
+            layout,
+            joins: Vec::new(),
+            filter: None,
+            group: Vec::new(),
+            having: None,
+            rows: Rows::All,
+            order: Vec::new(),
+            limit: None,
+            is_limited: false,
+            is_list: false,
+            offset: 0,
+            keyset: None,
+            includes: Vec::new(),
+        }
+    }
+
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
     }

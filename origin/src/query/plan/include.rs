@@ -12,7 +12,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::limits::INCLUDE_BATCH_MAX_RECORDS;
 use shared::operation::filter::Comparison;
-use shared::operation::read::{Direction, Include, Rows};
+use shared::operation::read::{Direction, Include};
 
 const BRANCHES_MAX_COUNT: usize = 64;
 
@@ -215,22 +215,7 @@ fn resolve_one(
             }
         }
     }
-    let select = Select {
-        output,
-        layout,
-        joins,
-        filter: and(filter, rule),
-        group: Vec::new(),
-        having: None,
-        rows: Rows::All,
-        order,
-        limit: None,
-        is_limited: false,
-        is_list: false,
-        offset: 0,
-        keyset: None,
-        includes: Vec::new(),
-    };
+    let select = Select { joins, filter: and(filter, rule), order, ..Select::of(output, layout) };
     Ok(Included { table: table.clone(), parent_cells, key, batch, limit: include.limit, select, includes })
 }
 

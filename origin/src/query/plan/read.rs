@@ -40,20 +40,17 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> 
     check(read, cells.as_ref(), &group, &order, scope)?;
     let (output, layout, keys) = finish(cells, scope);
     let mut select = Select {
-        output,
-        layout,
         joins,
         filter: and(filter(read, search, scope)?, rule),
         group,
-        having: None,
         rows: read.rows,
         order,
         limit,
         is_limited: limited.is_some(),
         is_list: true,
         offset: read.window.offset,
-        keyset: None,
         includes: include::resolve(&read.includes, keys, scope)?,
+        ..Select::of(output, layout)
     };
     Keyset::arrange(&mut select, read, scope)?;
     Ok(select)
@@ -83,14 +80,8 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
     let mut joins = joins(&read.joins, scope)?;
     let rule = access::restrict(&mut joins, scope)?;
     let select = Select {
-        output,
-        layout,
         joins,
         filter: and(Some(by_id(&read.id, scope.root(), IdPurpose::Read)?), rule),
-        group: Vec::new(),
-        having: None,
-        rows: Rows::All,
-        order: Vec::new(),
         limit: match (unique, scope.is_single()) {
             // A unique key finds at most one record without a LIMIT.
             (true, _) => None,
@@ -98,11 +89,8 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
             // A second row shows that several joined records match.
             (false, false) => Some(2),
         },
-        is_limited: false,
-        is_list: false,
-        offset: 0,
-        keyset: None,
         includes: include::resolve(&read.includes, keys, scope)?,
+        ..Select::of(output, layout)
     };
     Ok(Plan::SelectOne(select, read))
 }

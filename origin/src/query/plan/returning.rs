@@ -16,7 +16,7 @@ use shared::json::Value;
 use shared::limits::BATCH_ANSWER_MAX_ROWS;
 use shared::operation::RecordId;
 use shared::operation::filter::Comparison;
-use shared::operation::read::{Direction, Rows, Selection};
+use shared::operation::read::{Direction, Selection};
 use shared::operation::write::{WriteOptions, WriteTarget};
 use std::sync::Arc;
 
@@ -141,22 +141,8 @@ impl Returning {
 }
 
 fn select(output: Output, layout: Arc<Layout>, filter: Option<Predicate>, order: &[usize]) -> Select {
-    Select {
-        output,
-        layout,
-        joins: Vec::new(),
-        filter,
-        group: Vec::new(),
-        having: None,
-        rows: Rows::All,
-        order: order.iter().map(|at| (column(*at), Direction::Ascending)).collect(),
-        limit: None,
-        is_limited: false,
-        is_list: false,
-        offset: 0,
-        keyset: None,
-        includes: Vec::new(),
-    }
+    let order = order.iter().map(|at| (column(*at), Direction::Ascending)).collect();
+    Select { filter, order, ..Select::of(output, layout) }
 }
 
 fn column(column: usize) -> Expression {

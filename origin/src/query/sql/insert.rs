@@ -28,7 +28,6 @@ pub fn insert(mut insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) ->
     // Leaves room for the statement's own text.
     let most_bytes = STATEMENT_MAX_BYTES.min(packet_max_bytes / 2);
     let rows = std::mem::take(&mut insert.rows);
-    let shape = Shape(insert);
     let mut statements = Vec::new();
     let mut first = 0;
     let mut chunk: Vec<Row> = Vec::new();
@@ -37,31 +36,28 @@ pub fn insert(mut insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) ->
         let cell_bytes = |cell: &Option<Operand>| cell.as_ref().map_or(CELL_MAX_BYTES, Operand::max_bytes);
         let row_bytes: usize = row.iter().map(cell_bytes).sum();
         let fits = chunk.last().is_none_or(|last| {
-            chunk.len() < most_rows && bytes + row_bytes <= most_bytes && shape.may_share(last, &row)
+            chunk.len() < most_rows && bytes + row_bytes <= most_bytes && insert.may_share(last, &row)
         });
         if !fits {
             let rows = std::mem::take(&mut chunk);
             let count = rows.len();
-            statements.push(shape.statement(rows, first, scope));
+            statements.push(insert.statement(rows, first, scope));
             (first, bytes) = (first + count, 0);
         }
         bytes += row_bytes;
         chunk.push(row);
     }
-    statements.push(shape.statement(chunk, first, scope));
+    statements.push(insert.statement(chunk, first, scope));
     statements
 }
 
-/// The insert without its rows.
-struct Shape(Insert);
-
-impl Shape {
+impl Insert {
     /// All rows of an upsert must give the same fields, since it must not change fields that a row does not give. Rows
     /// are never reordered: a later row may conflict with an earlier one.
     fn may_share(&self, one: &Row, other: &Row) -> bool {
         let gives = |row: &Row, at: usize| row.get(at).is_some_and(Option::is_some);
-        match self.0.on_conflict {
-            OnConflict::Update { .. } => (0..self.0.columns.len()).all(|at| gives(one, at) == gives(other, at)),
+        match self.on_conflict {
+            OnConflict::Update { .. } => (0..self.columns.len()).all(|at| gives(one, at) == gives(other, at)),
             _ => true,
         }
     }
@@ -69,7 +65,7 @@ impl Shape {
     fn statement(&self, mut rows: Vec<Row>, first: usize, scope: &Scope<'_>) -> Statement {
         let table = scope.root();
         let given = self.given(&mut rows);
-        let columns = given.as_deref().unwrap_or(&self.0.columns);
+        let columns = given.as_deref().unwrap_or(&self.columns);
         let mut sql = Builder::new();
         sql.syntax("INSERT INTO ").table(table).syntax(" (").columns(table, columns).syntax(") VALUES ");
         sql.list(rows, |sql, row| {
@@ -81,11 +77,11 @@ impl Shape {
             });
             sql.syntax(")");
         });
-        match self.0.on_conflict {
+        match self.on_conflict {
             OnConflict::Refuse | OnConflict::Skip => {}
             OnConflict::Update { anchor } => {
                 sql.syntax(" ON DUPLICATE KEY UPDATE ");
-                if let Some(check) = &self.0.check {
+                if let Some(check) = &self.check {
                     mark(&mut sql, check, anchor, scope);
                 }
                 self.update(&mut sql, columns, anchor, table);
@@ -93,40 +89,40 @@ impl Shape {
             OnConflict::Ignore { anchor } => self.ignore(&mut sql, anchor, table),
         }
         let mut separator = " RETURNING ";
-        if self.returns() && matches!(self.0.on_conflict, OnConflict::Ignore { .. }) {
+        if self.returns() && matches!(self.on_conflict, OnConflict::Ignore { .. }) {
             sql.syntax(separator).syntax("@selkie_conflict, @selkie_conflict := NULL");
             sql.returned.skipped = Some(0);
             sql.returned.key = 2..2;
             sql.sets_variables = true;
             separator = ", ";
         }
-        if !self.0.returning.is_empty() {
-            sql.syntax(separator).returned_key(table, &self.0.returning);
+        if !self.returning.is_empty() {
+            sql.syntax(separator).returned_key(table, &self.returning);
             separator = ", ";
         }
-        if let Some(records) = &self.0.records {
+        if let Some(records) = &self.records {
             sql.syntax(separator);
             returning::records(&mut sql, records, scope);
             separator = ", ";
         }
-        if let Some(check) = &self.0.check {
+        if let Some(check) = &self.check {
             sql.syntax(separator);
             self.verdict(&mut sql, check, scope);
         }
-        sql.batch_offset = self.0.is_list.then_some(first);
-        sql.skips_duplicates = self.0.on_conflict == OnConflict::Skip;
+        sql.batch_offset = self.is_list.then_some(first);
+        sql.skips_duplicates = self.on_conflict == OnConflict::Skip;
         sql.finish()
     }
 
     fn returns(&self) -> bool {
-        !self.0.returning.is_empty() || self.0.records.is_some() || self.0.check.is_some()
+        !self.returning.is_empty() || self.records.is_some() || self.check.is_some()
     }
 
     /// 1 if the row meets the role's rules. `database::run` ignores the value of a skipped row
     /// ([`OnConflict::Ignore`]).
     fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
         sql.returned.rule = Some(sql.returned.next());
-        let OnConflict::Update { .. } = self.0.on_conflict else {
+        let OnConflict::Update { .. } = self.on_conflict else {
             rule(sql, check.inserted(), scope);
             return;
         };
@@ -140,11 +136,11 @@ impl Shape {
 
     /// All rows must give the same columns.
     fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
-        let OnConflict::Update { .. } = self.0.on_conflict else {
+        let OnConflict::Update { .. } = self.on_conflict else {
             return None;
         };
         let first = rows.first()?;
-        let columns = self.0.columns.iter().zip(first);
+        let columns = self.columns.iter().zip(first);
         let given = columns.filter(|(_, cell)| cell.is_some()).map(|(at, _)| *at);
         let given = given.collect();
         for row in rows {
@@ -156,18 +152,18 @@ impl Shape {
     /// Sets column `anchor` to itself if nothing changes.
     fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
         // Set by the caller's role in new records: not copied to an existing record.
-        let kept = &self.0.columns[self.0.columns.len() - self.0.set_count..];
+        let kept = &self.columns[self.columns.len() - self.set_count..];
         let changes = |at: &usize| !is_key(*at, table) && !kept.contains(at);
         let changed: Vec<usize> = given.iter().copied().filter(changes).collect();
-        if changed.is_empty() && self.0.set_on_conflict.is_empty() {
+        if changed.is_empty() && self.set_on_conflict.is_empty() {
             sql.column(table, anchor).syntax(" = ").column(table, anchor);
             return;
         }
         sql.list(&changed, |sql, at| {
             sql.column(table, *at).syntax(" = VALUE(").column(table, *at).syntax(")");
         });
-        sql.syntax(if changed.is_empty() || self.0.set_on_conflict.is_empty() { "" } else { ", " });
-        sql.list(&self.0.set_on_conflict, |sql, (at, operand)| {
+        sql.syntax(if changed.is_empty() || self.set_on_conflict.is_empty() { "" } else { ", " });
+        sql.list(&self.set_on_conflict, |sql, (at, operand)| {
             sql.column(table, *at).syntax(" = ").operand(operand.clone());
         });
     }
