@@ -188,6 +188,13 @@ impl RecordOperation {
         }
     }
 
+    pub fn after(&self) -> Option<&str> {
+        match self {
+            Self::Read(read) => read.window.after.as_deref(),
+            _ => None,
+        }
+    }
+
     pub fn write_options(&self) -> Option<&WriteOptions> {
         match self {
             Self::Read(_) | Self::ReadOne(_) => None,

@@ -3,7 +3,7 @@
 use origin::query::catalog::{CaseSensitivity, Charset, Column, Kind, Table, Traits};
 use origin::query::plan::access::{Rights, TableAccess};
 use origin::query::plan::scope::Scope;
-use origin::query::plan::{self, Plan, PlanLimits};
+use origin::query::plan::{self, Page, Plan, PlanLimits};
 use origin::query::sql::{self, Statement};
 use shared::ident::{DatabaseName, FieldName, TableName};
 use shared::operation::{Operation, RecordOperation, parse_head};
@@ -144,7 +144,8 @@ pub(crate) fn joined(operation: &RecordOperation, tables: &[TableAccess]) -> Vec
 }
 
 pub(crate) fn plan<'a>(operation: &'a RecordOperation, scope: &Scope<'_>) -> Plan<'a> {
-    plan::build(operation, scope, PlanLimits { batch_max_rows: 10_000, read_max_rows: None }).expect("a plan")
+    let limits = PlanLimits { batch_max_rows: 10_000, read_max_rows: None };
+    plan::build(operation, scope, limits, Page::default()).expect("a plan")
 }
 
 pub(crate) fn render(plan: Plan<'_>, scope: &Scope<'_>) -> Vec<Statement> {

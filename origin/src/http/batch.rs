@@ -10,7 +10,7 @@ use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, ReadFrom};
 use crate::query::catalog::Table;
-use crate::query::plan::{self, InsertAnswer, Plan};
+use crate::query::plan::{self, InsertAnswer, Page, Plan};
 use crate::query::sql;
 use axum::response::Response;
 use ids::Ids;
@@ -171,7 +171,7 @@ impl Attempt<'_> {
         let tables = &self.tables[at];
         let scope = tables.scope(&operation)?;
         let effect = tables.session_effect();
-        let payload = match plan::build(&operation, &scope, self.context.plan_limits())? {
+        let payload = match plan::build(&operation, &scope, self.context.plan_limits(), Page::default())? {
             Plan::Select(select, _) => {
                 let layout = Arc::clone(select.layout());
                 let limit = select.limit().filter(|_| select.reads_one_more());

@@ -14,7 +14,8 @@ use crate::database::run::{Reading, ReadingOne};
 use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, ReadFrom, run, transaction};
-use crate::query::plan::{self, InsertAnswer, InsertOne, Plan, SelectByKey, TransactionSteps};
+use crate::query::cursor;
+use crate::query::plan::{self, InsertAnswer, InsertOne, Page, Plan, SelectByKey, TransactionSteps};
 use crate::query::sql::{self, Statement};
 use axum::response::Response;
 use shared::error::Problem;
@@ -193,7 +194,9 @@ impl<'a> Attempt<'a> {
     fn prepare(&self, tables: &Tables) -> Result<Prepared<'a>, Problem> {
         let scope = tables.scope(self.operation)?;
         let bounds = &self.context.app().bounds;
-        Ok(match plan::build(self.operation, &scope, self.context.plan_limits())? {
+        let after = self.operation.after().and_then(cursor::values);
+        let page = Page { after, is_head: self.extent == BodyWanted::Head };
+        Ok(match plan::build(self.operation, &scope, self.context.plan_limits(), page)? {
             Plan::Select(select, read) => self.prepare_read(select, read, &scope)?,
             Plan::SelectOne(select, read) => read::prepare_one(select, read, &scope),
             Plan::SelectByKey(read) => Prepared::ByKey(read),

@@ -5,13 +5,14 @@
 mod value;
 
 use crate::query::plan::Param;
+use crate::query::plan::keyset::foreign_cursor;
 use crate::query::sql::Statement;
 use crate::secret::InstallationSecret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
-use shared::error::{ErrorCode, Problem};
+use shared::error::Problem;
 use shared::ident::ProjectName;
 
 /// The MAC is half of an HMAC-SHA256, the minimum that RFC 2104 (section 5) recommends.
@@ -77,31 +78,16 @@ impl ReadCursors {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    pub fn open(&self, token: &str) -> Result<Vec<Param>, Problem> {
-        self.opened(token).ok_or_else(|| {
-            Problem::new(
-                ErrorCode::InvalidQueryOption,
-                "The option after is not a cursor of this query.",
-            )
-            .with_hint("Send next as it came, with the same query, order, join, group and fullTextSearch as before (with distinct, also the same selectFields); to change these, begin at the first page.")
-        })
-    }
-
-    fn opened(&self, token: &str) -> Option<Vec<Param>> {
-        let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
-        let (body, given) = bytes.split_at_checked(bytes.len().checked_sub(MAC_BYTES)?)?;
-        let mut mac = self.0.clone();
-        mac.update(body);
-        mac.verify_truncated_left(given).ok()?;
-        let (version, mut rest) = body.split_first()?;
-        if *version != VERSION {
-            return None;
-        }
-        let mut values = Vec::new();
-        while !rest.is_empty() {
-            values.push(value::read(&mut rest)?);
-        }
-        Some(values)
+    /// The values of a token must not be used before this check.
+    pub fn check(&self, token: &str) -> Result<(), Problem> {
+        let is_own = || {
+            let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+            let (body, given) = bytes.split_at_checked(bytes.len().checked_sub(MAC_BYTES)?)?;
+            let mut mac = self.0.clone();
+            mac.update(body);
+            mac.verify_truncated_left(given).ok()
+        };
+        is_own().ok_or_else(foreign_cursor)
     }
 
     fn mac(self, body: &[u8]) -> [u8; MAC_BYTES] {
@@ -112,6 +98,20 @@ impl ReadCursors {
         short.copy_from_slice(&whole[..MAC_BYTES]);
         short
     }
+}
+
+/// `None` if the token is malformed. Whether it is genuine only [`ReadCursors::check`] tells.
+pub fn values(token: &str) -> Option<Vec<Param>> {
+    let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+    let (version, mut rest) = bytes.get(..bytes.len().checked_sub(MAC_BYTES)?)?.split_first()?;
+    if *version != VERSION {
+        return None;
+    }
+    let mut values = Vec::new();
+    while !rest.is_empty() {
+        values.push(value::read(&mut rest)?);
+    }
+    Some(values)
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
         PageTokens::with_key(b"a key of the test")
     }
 
-    fn values() -> Vec<Param> {
+    fn sample() -> Vec<Param> {
         vec![
             Param::Null,
             Param::Int(-7),
@@ -139,33 +139,35 @@ mod tests {
 
     #[test]
     fn a_token_gives_its_values_back() {
-        let token = tokens().of_parts(READ).token(&values());
-        assert_eq!(tokens().of_parts(READ).open(&token).unwrap(), values());
-        let empty = tokens().of_parts(READ).token(&[]);
-        assert_eq!(tokens().of_parts(READ).open(&empty).unwrap(), []);
+        for given in [sample(), Vec::new()] {
+            let token = tokens().of_parts(READ).token(&given);
+            tokens().of_parts(READ).check(&token).unwrap();
+            assert_eq!(values(&token), Some(given));
+        }
     }
 
     #[test]
     fn a_token_of_another_read_or_key_is_refused() {
-        let token = tokens().of_parts(READ).token(&values());
-        assert!(tokens().of_parts([b"rea", b"d", b""]).open(&token).is_err());
+        let token = tokens().of_parts(READ).token(&sample());
+        assert!(tokens().of_parts([b"rea", b"d", b""]).check(&token).is_err());
         let foreign = PageTokens::with_key(b"another key");
-        assert!(foreign.of_parts(READ).open(&token).is_err());
+        assert!(foreign.of_parts(READ).check(&token).is_err());
     }
 
     proptest! {
         #[test]
         fn a_changed_token_is_refused(at in 0usize..1000, to in "[A-Za-z0-9_=-]") {
-            let token = tokens().of_parts(READ).token(&values());
+            let token = tokens().of_parts(READ).token(&sample());
             let at = at % token.len();
             let changed = format!("{}{to}{}", &token[..at], &token[at + 1..]);
             prop_assume!(changed != token);
-            prop_assert!(tokens().of_parts(READ).open(&changed).is_err());
+            prop_assert!(tokens().of_parts(READ).check(&changed).is_err());
         }
 
         #[test]
         fn nothing_panics(token in ".{0,80}") {
-            prop_assert!(tokens().of_parts(READ).open(&token).is_err());
+            let _ = values(&token);
+            prop_assert!(tokens().of_parts(READ).check(&token).is_err());
         }
     }
 }

@@ -62,12 +62,15 @@ pub struct Select {
     pub(super) joins: Vec<Join>,
     pub(super) filter: Option<Predicate>,
     pub(super) group: Vec<ColumnRef>,
+    /// Where the page begins: a condition of records or, in `having`, of groups. Not part of the count of all rows.
+    pub(super) after: Option<Predicate>,
     pub(super) having: Option<Predicate>,
     pub(super) rows: Rows,
     pub(super) order: Vec<(Expression, Direction)>,
     pub(super) limit: Option<u64>,
     is_limited: bool,
     is_list: bool,
+    is_head: bool,
     pub(super) offset: u64,
     keyset: Option<Keyset>,
     includes: Vec<Included>,
@@ -82,12 +85,14 @@ impl Select {
             joins: Vec::new(),
             filter: None,
             group: Vec::new(),
+            after: None,
             having: None,
             rows: Rows::All,
             order: Vec::new(),
             limit: None,
             is_limited: false,
             is_list: false,
+            is_head: false,
             offset: 0,
             keyset: None,
             includes: Vec::new(),
@@ -120,6 +125,14 @@ impl Select {
         self.is_limited
     }
 
+    /// The statement's LIMIT. For a response without a body, the first row shows whether the statement succeeds.
+    pub fn rows_read(&self) -> Option<u64> {
+        match self.is_head {
+            true => Some(self.limit.unwrap_or(1).min(1)),
+            false => Some(self.limit?.saturating_add(u64::from(self.reads_one_more()))),
+        }
+    }
+
     /// One row more than [`Select::limit`], to see whether the limit cuts the list.
     pub fn reads_one_more(&self) -> bool {
         self.is_list && self.limit.is_some_and(|limit| limit > 0)
@@ -130,11 +143,6 @@ impl Select {
         let offset = self.offset.saturating_add(limit);
         let (order, includes) = (Vec::new(), Vec::new());
         Some(Self { limit: Some(1), is_list: false, offset, order, keyset: None, includes, ..self.clone() })
-    }
-
-    pub fn limit_to_one(&mut self) {
-        self.limit = Some(self.limit.unwrap_or(1).min(1));
-        self.is_list = false;
     }
 }
 
@@ -388,9 +396,21 @@ pub struct PlanLimits {
     pub read_max_rows: Option<u64>,
 }
 
-pub fn build<'a>(operation: &'a RecordOperation, scope: &Scope<'_>, limits: PlanLimits) -> Result<Plan<'a>, Problem> {
+#[derive(Debug, Default)]
+pub struct Page {
+    /// The values of the option `after`, whose token must be checked before the plan runs.
+    pub after: Option<Vec<Param>>,
+    pub is_head: bool,
+}
+
+pub fn build<'a>(
+    operation: &'a RecordOperation,
+    scope: &Scope<'_>,
+    limits: PlanLimits,
+    page: Page,
+) -> Result<Plan<'a>, Problem> {
     match operation {
-        RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows)?, read)),
+        RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows, page)?, read)),
         RecordOperation::ReadOne(read) => read::one(read, scope),
         RecordOperation::Insert(insert) => write::insert(insert, scope.access(0), limits),
         RecordOperation::Update(update) => write::update(update, scope, limits.read_max_rows),

@@ -7,11 +7,11 @@ use origin::query::plan::access::Rights;
 use origin::query::plan::include::{Batch, Included};
 use origin::query::plan::related::{RelatedTable, RelationUse, relation_uses};
 use origin::query::plan::scope::Scope;
-use origin::query::plan::{self, Param, Plan, PlanLimits, Select};
+use origin::query::plan::{self, Page, Param, Plan, PlanLimits, Select};
 use origin::query::sql::{self, Statement};
 use shared::error::Problem;
 use shared::ident::{DatabaseName, TableName};
-use shared::limits::BATCH_MAX_ROWS;
+use shared::limits::{BATCH_MAX_ROWS, ORDER_MAX_STEPS};
 use shared::operation::filter::Condition;
 use shared::operation::read::{Count, Read, ReadAnswer};
 use shared::operation::sql::SqlCall;
@@ -87,8 +87,10 @@ fn on_records(operation: &RecordOperation) -> Result<Outcome, Problem> {
     let related = related(uses, &path.database)?;
     let scope = Scope::joined(&root, operation.joins(), &joined)?.with_related(&related);
     let verb = verb(operation);
-    let statements = match plan::build(operation, &scope, LIMITS)? {
-        Plan::Select(plan, read) => reads(plan, read, &scope)?,
+    let after = operation.after().map(|token| vec![last_seen(token); ORDER_MAX_STEPS]);
+    let page = Page { after, is_head: false };
+    let statements = match plan::build(operation, &scope, LIMITS, page)? {
+        Plan::Select(plan, read) => reads(plan, read, &scope),
         Plan::SelectOne(plan, read) => {
             let mut statements = included(plan.includes());
             statements.push(select(plan, read.answer, &scope));
@@ -119,17 +121,13 @@ fn related(uses: Vec<RelationUse<'_>>, database: &DatabaseName) -> Result<Vec<Re
 }
 
 /// Returns the statement of a read or its explanation, and of its count if requested.
-fn reads(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
+fn reads(plan: Select, read: &Read, scope: &Scope<'_>) -> Vec<Statement> {
     let mut statements = included(plan.includes());
     if read.count == Count::Exact {
         statements.push(sql::count(plan.clone(), scope));
     }
-    if let (Some(token), Some(keyset)) = (&read.window.after, plan.keyset()) {
-        let values = vec![last_seen(token); keyset.cells().len()];
-        plan.go_on_after(values)?;
-    }
     statements.push(select(plan, read.answer, scope));
-    Ok(statements)
+    statements
 }
 
 /// Returns the reads of related records, as if there were three records with the keys 1, 2 and 3.

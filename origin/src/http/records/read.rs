@@ -27,45 +27,42 @@ impl Attempt<'_> {
         read: &Read,
         scope: &Scope<'_>,
     ) -> Result<Prepared<'p>, Problem> {
-        let counting = counting(&select, read, scope);
-        let (mut select, next) = self.paged(select, read, scope)?;
+        let next = self.next_page(&select, read, scope)?;
         let limit = select.limit().filter(|_| select.reads_one_more());
         let limit = limit.map(|rows| RowLimit { rows, is_maximum: select.is_limited(), next, is_announced: false });
         // In a format without a trailer, the response's head must say whether rows follow.
         let beyond = select.beyond().filter(|_| !read.format.has_trailer());
-        if self.extent == BodyWanted::Head {
-            select.limit_to_one();
-        }
+        let counts = read.count == Count::Exact && self.extent == BodyWanted::Whole;
         Ok(match read.answer {
             ReadAnswer::Explanation => explained(select, scope),
             ReadAnswer::Records => {
                 let reading = Reading {
+                    counting: counts.then(|| Counting {
+                        statement: sql::count(select.clone(), scope),
+                        before: read.window.after.is_none().then_some(select.offset()),
+                        limit: select.limit(),
+                    }),
                     includes: select.includes().to_vec(),
                     second_connection: None,
                     layout: Arc::clone(select.layout()),
                     statement: sql::select(select, scope),
                     format: read.format,
                     limit,
-                    counting: counting.filter(|_| self.extent == BodyWanted::Whole),
                 };
                 Prepared::Many(Box::new(reading), beyond.map(|select| sql::select(select, scope)))
             }
         })
     }
 
-    /// `None` if the response has no cursor of a next page.
-    fn paged(&self, mut select: Select, read: &Read, scope: &Scope<'_>) -> Result<(Select, Option<NextPage>), Problem> {
+    /// Checks the cursor in the option `after`. `None` if the response has no cursor of a next page.
+    fn next_page(&self, select: &Select, read: &Read, scope: &Scope<'_>) -> Result<Option<NextPage>, Problem> {
         let Some(keyset) = select.keyset() else {
-            return Ok((select, None));
+            return Ok(None);
         };
-        let cells = keyset.cells().to_vec();
-        let cursors =
-            self.context.app().cursors.of_read(self.context.caller().project(), &sql::shared_by_pages(&select, scope));
-        if let Some(token) = &read.window.after {
-            let values = cursors.open(token)?;
-            select.go_on_after(values)?;
-        }
-        Ok((select, Some(NextPage { cells, cursors })))
+        let shared = sql::shared_by_pages(select, scope);
+        let cursors = self.context.app().cursors.of_read(self.context.caller().project(), &shared);
+        read.window.after.as_deref().map(|token| cursors.check(token)).transpose()?;
+        Ok(Some(NextPage { cells: keyset.cells().to_vec(), cursors }))
     }
 
     /// Must be called before the read leases its first connection.
@@ -186,14 +183,6 @@ pub(in crate::http) fn several() -> Problem {
         "The record has several partners in the option join, so it is not one row.",
     )
     .with_hint("Read the table with the option query instead: its rows are a list.")
-}
-
-fn counting(select: &Select, read: &Read, scope: &Scope<'_>) -> Option<Counting> {
-    (read.count == Count::Exact).then(|| Counting {
-        statement: sql::count(select.clone(), scope),
-        before: read.window.after.is_none().then_some(select.offset()),
-        limit: select.limit(),
-    })
 }
 
 #[derive(Serialize)]

@@ -2,7 +2,6 @@
 //! are ordered by the keys of all tables, in the direction of the last step, so that MariaDB can use an index. Groups
 //! have the fields of `group` as their key, DISTINCT rows all their fields. NULL sorts first in ascending order.
 
-use super::access::and;
 use super::join::may_be_absent;
 use super::scope::Scope;
 use super::{ColumnRef, Expression, Operand, Output, Param, Predicate, Select, SqlConversion};
@@ -33,36 +32,47 @@ pub struct Term {
 
 impl Keyset {
     /// If the read can't be paginated by keyset, only the ORDER BY changes, so that pages by offset don't overlap.
-    pub(super) fn arrange(select: &mut Select, read: &Read, scope: &Scope<'_>) -> Result<(), Problem> {
+    pub(super) fn arrange(
+        select: &mut Select,
+        (read, values): (&Read, Option<Vec<Param>>),
+        scope: &Scope<'_>,
+    ) -> Result<(), Problem> {
         let after = read.window.after.is_some();
         if !after && select.offset == 0 && !select.reads_one_more() {
             return Ok(());
         }
-        match terms(select, scope) {
-            Ok(terms) => {
-                select.order = terms.iter().map(|term| (term.order.clone(), term.direction)).collect();
-                if after || select.reads_one_more() {
-                    if terms.iter().any(Term::is_computed) {
-                        // HAVING can name only the columns of GROUP BY and of the select list.
-                        for column in terms.iter().filter_map(Term::part_of) {
-                            cell(&mut select.output, &Expression::Column(column), scope);
-                        }
-                    }
-                    let cells = terms.iter().map(|term| cell(&mut select.output, &term.expression, scope)).collect();
-                    select.keyset = Some(Self { terms, cells });
-                }
-                Ok(())
+        let terms = match terms(select, scope) {
+            Ok(terms) => terms,
+            Err(reason) if after => {
+                let message = format!("The option after can't be used here: {reason}.");
+                return Err(
+                    Problem::new(ErrorCode::InvalidQueryOption, message).with_hint("Use page or offset instead.")
+                );
             }
-            Err(reason) if after => Err(Problem::new(
-                ErrorCode::InvalidQueryOption,
-                format!("The option after can't be used here: {reason}."),
-            )
-            .with_hint("Use page or offset instead.")),
             Err(_) => {
                 settle(select, scope);
-                Ok(())
+                return Ok(());
+            }
+        };
+        select.order = terms.iter().map(|term| (term.order.clone(), term.direction)).collect();
+        if !after && !select.reads_one_more() {
+            return Ok(());
+        }
+        let is_computed = terms.iter().any(Term::is_computed);
+        if after {
+            let beyond = values.and_then(|values| after_row(&terms, values)).ok_or_else(foreign_cursor)?;
+            // Whole groups meet a condition on their fields, so it can choose the records.
+            *if is_computed { &mut select.having } else { &mut select.after } = Some(beyond);
+        }
+        if is_computed {
+            // HAVING can name only the columns of GROUP BY and of the select list.
+            for column in terms.iter().filter_map(Term::part_of) {
+                cell(&mut select.output, &Expression::Column(column), scope);
             }
         }
+        let cells = terms.iter().map(|term| cell(&mut select.output, &term.expression, scope)).collect();
+        select.keyset = Some(Self { terms, cells });
+        Ok(())
     }
 
     pub fn terms(&self) -> &[Term] {
@@ -72,42 +82,23 @@ impl Keyset {
     pub fn cells(&self) -> &[usize] {
         &self.cells
     }
-
-    /// `values` are as the driver returned them. `None` if a value does not fit its term.
-    pub fn after(&self, values: Vec<Param>) -> Option<Predicate> {
-        if values.len() != self.terms.len() {
-            return None;
-        }
-        let steps: Vec<_> = self
-            .terms
-            .iter()
-            .zip(values)
-            .map(|(term, value)| Some((term, term.operand(value)?)))
-            .collect::<Option<_>>()?;
-        let beyond = beyond(&steps);
-        // A plain bound on the first step lets MariaDB use an index range.
-        Some(match steps.first().and_then(|(term, value)| term.bound(value)) {
-            Some(bound) if steps.len() > 1 => Predicate::All(vec![bound, beyond]),
-            _ => beyond,
-        })
-    }
 }
 
-impl Select {
-    /// `values` are as the driver returned them.
-    pub fn go_on_after(&mut self, values: Vec<Param>) -> Result<(), Problem> {
-        let after =
-            self.keyset.as_ref().and_then(|keyset| keyset.after(values)).ok_or_else(|| {
-                Problem::new(ErrorCode::InvalidQueryOption, "The option after does not fit the order.")
-            })?;
-        let place = match self.keyset.iter().any(|keyset| keyset.terms.iter().any(Term::is_computed)) {
-            true => &mut self.having,
-            // Whole groups meet a condition on their fields, so it can choose the records.
-            false => &mut self.filter,
-        };
-        *place = and(place.take(), Some(after));
-        Ok(())
-    }
+pub(in crate::query) fn foreign_cursor() -> Problem {
+    Problem::new(ErrorCode::InvalidQueryOption, "The option after is not a cursor of this query.")
+        .with_hint("Send next as it came, with the same query, order, join, group and fullTextSearch as before (with distinct, also the same selectFields); to change these, begin at the first page.")
+}
+
+/// `values` are as the driver returned them, one for each term. `None` if a value does not fit its term.
+fn after_row(terms: &[Term], values: Vec<Param>) -> Option<Predicate> {
+    let steps = terms.iter().zip(values).map(|(term, value)| Some((term, term.operand(value)?)));
+    let steps = steps.collect::<Option<Vec<_>>>()?;
+    let beyond = beyond(&steps);
+    // A plain bound on the first step lets MariaDB use an index range.
+    Some(match steps.first().and_then(|(term, value)| term.bound(value)) {
+        Some(bound) if steps.len() > 1 => Predicate::All(vec![bound, beyond]),
+        _ => beyond,
+    })
 }
 
 fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {

@@ -9,7 +9,7 @@ use super::keyset::Keyset;
 use super::output::{self, Cells};
 use super::scope::Scope;
 use super::{
-    ColumnRef, Expression, Operand, Output, Param, Plan, Predicate, Search, Select, SelectByKey, SqlConversion,
+    ColumnRef, Expression, Operand, Output, Page, Param, Plan, Predicate, Search, Select, SelectByKey, SqlConversion,
 };
 use crate::query::catalog::Layout;
 use shared::error::{ErrorCode, Problem};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 
-pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> Result<Select, Problem> {
+pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>, page: Page) -> Result<Select, Problem> {
     let mut joins = joins(&read.joins, scope)?;
     let rule = access::restrict(&mut joins, scope)?;
     if !read.includes.is_empty() && output::aggregates(&read.select, &read.joins, &read.group) {
@@ -48,11 +48,12 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> 
         limit,
         is_limited: limited.is_some(),
         is_list: true,
+        is_head: page.is_head,
         offset: read.window.offset,
         includes: include::resolve(&read.includes, keys, scope)?,
         ..Select::of(output, layout)
     };
-    Keyset::arrange(&mut select, read, scope)?;
+    Keyset::arrange(&mut select, (read, page.after), scope)?;
     Ok(select)
 }
 
@@ -291,7 +292,7 @@ mod tests {
         let access = Rights::Full.of(&golden::posts()).unwrap();
         let scope = Scope::of(&access);
         let limits = PlanLimits { batch_max_rows: 1, read_max_rows };
-        let Plan::Select(select, _) = plan::build(&operation, &scope, limits).unwrap() else {
+        let Plan::Select(select, _) = plan::build(&operation, &scope, limits, Page::default()).unwrap() else {
             panic!("a list is read by a Select");
         };
         let statement = sql::select(of(&select)?, &scope);

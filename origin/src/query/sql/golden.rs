@@ -8,10 +8,11 @@ use crate::query::plan::access::{CallerRole, ProjectRole, Rights, TableAccess};
 use crate::query::plan::include::{Batch, Included};
 use crate::query::plan::related::{RelatedTable, RelationUse, relation_uses};
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{self, Param, Plan, PlanLimits, Reread, Select, TransactionSteps};
+use crate::query::plan::{self, Page, Param, Plan, PlanLimits, Reread, Select, TransactionSteps};
 use crate::query::role::{Claims, Role};
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName};
+use shared::limits::ORDER_MAX_STEPS;
 use shared::operation::filter::Condition;
 use shared::operation::read::{Count, Read};
 use shared::operation::{Operation, TablePath, parse_head};
@@ -173,8 +174,11 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
     let uses = relation_uses(&relations, &root, operation.includes(), &conditions, &reads)?;
     let related = related(uses, &relations, &access, &reads)?;
     let scope = Scope::joined(&root, operation.joins(), &joined)?.with_related(&related);
-    Ok(match plan::build(operation, &scope, LIMITS)? {
-        Plan::Select(plan, read) => selects(plan, read, &scope)?,
+    // `after` is planned as if the last row had the sort values 1, 2, 3 …, or NULLs if `after` is `null`.
+    let value = |number| if operation.after() == Some("null") { Param::Null } else { Param::Int(number) };
+    let page = Page { after: Some((1..).take(ORDER_MAX_STEPS).map(value).collect()), is_head: false };
+    Ok(match plan::build(operation, &scope, LIMITS, page)? {
+        Plan::Select(plan, read) => selects(plan, read, &scope),
         Plan::SelectOne(plan, _) => {
             let mut statements = included(plan.includes());
             statements.insert(0, super::select(plan, &scope));
@@ -232,25 +236,14 @@ fn changes(statements: Vec<Statement>, more: Option<Box<TransactionSteps>>, scop
     all
 }
 
-/// Renders a read, then its count if requested, then its reads of related records. `after` is rendered as if the last
-/// row had the sort values 1, 2, 3 …, or NULLs if `after` is `null`.
-fn selects(mut plan: Select, read: &Read, scope: &Scope<'_>) -> Result<Vec<Statement>, Problem> {
+/// Renders a read, then its count if requested, then its reads of related records.
+fn selects(plan: Select, read: &Read, scope: &Scope<'_>) -> Vec<Statement> {
     let mut statements = included(plan.includes());
     if read.count == Count::Exact {
         statements.insert(0, super::count(plan.clone(), scope));
     }
-    if let (Some(token), Some(keyset)) = (&read.window.after, plan.keyset()) {
-        let values = (1..)
-            .take(keyset.cells().len())
-            .map(|number| match &**token {
-                "null" => Param::Null,
-                _ => Param::Int(number),
-            })
-            .collect();
-        plan.go_on_after(values)?;
-    }
     statements.insert(0, super::select(plan, scope));
-    Ok(statements)
+    statements
 }
 
 /// Renders the reads of related records, as if there were three records with the keys 1, 2 and 3.

@@ -4,6 +4,7 @@ use super::Statement;
 use super::builder::Builder;
 use super::expression;
 use super::predicate::{self, filter};
+use crate::query::plan::access::and;
 use crate::query::plan::include::{Batch, Included};
 use crate::query::plan::keyset::Keyset;
 use crate::query::plan::scope::Scope;
@@ -52,7 +53,7 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
 }
 
 /// What a page cursor depends on: tables, joins, conditions, groups and order, but not the limit or the selected fields
-/// (unless DISTINCT rows are sorted by them). `select` must not have the condition of a cursor yet. Never executed.
+/// (unless DISTINCT rows are sorted by them). Never executed.
 pub fn shared_by_pages(select: &Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT ").syntax(distinct(select.rows));
@@ -68,13 +69,13 @@ pub fn shared_by_pages(select: &Select, scope: &Scope<'_>) -> Statement {
 
 fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     sql.syntax("SELECT ").syntax(distinct(select.rows));
-    let more = u64::from(select.reads_one_more());
+    let limit = select.rows_read();
     let order: Vec<_> = select.order.into_iter().map(|(by, direction)| (step(by, &select.output), direction)).collect();
     match select.output {
         Output::Whole => sql.all_columns(scope.root()),
         Output::Cells(cells) => sql.list(cells, |sql, cell| expression::write(sql, scope, cell)),
     };
-    from(sql, select.joins, select.filter, scope);
+    from(sql, select.joins, and(select.filter, select.after), scope);
     group_by(sql, &select.group, scope);
     if let Some(having) = select.having {
         sql.syntax(" HAVING ");
@@ -91,7 +92,6 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
             descending(sql, direction);
         });
     }
-    let limit = select.limit.map(|limit| limit.saturating_add(more));
     paging(sql, limit, select.offset);
 }
 

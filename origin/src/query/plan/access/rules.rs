@@ -7,7 +7,7 @@ use shared::error::Problem;
 use shared::operation::read::join::JoinKind;
 use shared::policy::Action;
 
-pub(in crate::query::plan) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
+pub(in crate::query) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
     match (condition, rule) {
         // The rule comes first, so that a condition that no index serves is not tried on records that the rule denies.
         (Some(Predicate::All(mut parts)), Some(rule)) if !parts.is_empty() => {
