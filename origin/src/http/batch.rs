@@ -2,7 +2,7 @@
 
 mod ids;
 
-use super::records::{self, Failure, Tables, Writer};
+use super::records::{self, Cut, Done, Failure, InTransaction, Tables};
 use super::request_context::RequestContext;
 use super::respond;
 use crate::database::retry::{Recovery, Repeatable, retry_once};
@@ -10,8 +10,7 @@ use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
 use crate::database::{DbError, ReadFrom};
 use crate::query::catalog::Table;
-use crate::query::plan::{self, InsertAnswer, Page, Plan};
-use crate::query::sql;
+use crate::query::plan::{self, Page};
 use axum::response::Response;
 use ids::Ids;
 use shared::envelope::{self, Trailer};
@@ -19,7 +18,6 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
-use std::sync::Arc;
 
 /// Retries the whole batch, see [`retry_once`].
 pub(super) async fn run(context: &RequestContext, batch: &Batch) -> Result<Response, Problem> {
@@ -89,12 +87,6 @@ struct Answer {
     is_limited: bool,
     /// The operations whose list was cut by that maximum or by its own `limit`.
     cut: Vec<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cut {
-    ByLimit,
-    ByMaximum,
 }
 
 struct Attempt<'a> {
@@ -170,70 +162,14 @@ impl Attempt<'_> {
         self.context.begin_statements(&operation);
         let tables = &self.tables[at];
         let scope = tables.scope(&operation)?;
-        let effect = tables.session_effect();
-        let payload = match plan::build(&operation, &scope, self.context.plan_limits(), Page::default())? {
-            Plan::Select(select, _) => {
-                let layout = Arc::clone(select.layout());
-                let limit = select.limit().filter(|_| select.reads_one_more());
-                let cut = if select.is_limited() { Cut::ByMaximum } else { Cut::ByLimit };
-                let includes = select.includes().to_vec();
-                let statement = sql::select(select, &scope);
-                let rows = transaction.rows(statement, &layout, &includes, effect, limit, budget).await?;
-                return Ok(([&b"["[..], &rows.json, b"]"].concat(), rows.has_more.then_some(cut)));
-            }
-            Plan::SelectOne(select, _) => {
-                let layout = Arc::clone(select.layout());
-                let includes = select.includes().to_vec();
-                let statement = sql::select(select, &scope);
-                let rows = transaction.rows(statement, &layout, &includes, effect, None, budget).await?;
-                return match rows.count {
-                    0 => Err(records::not_found().into()),
-                    1 => Ok((rows.json, None)),
-                    _ => Err(records::several().into()),
-                };
-            }
-            Plan::SelectByKey(read) => {
-                let statement = sql::select_by_key(read.shape(), read.key());
-                let rows = transaction.rows(statement, read.layout(), &[], effect, None, budget).await?;
-                return match rows.count {
-                    0 => Err(records::not_found().into()),
-                    _ => Ok((rows.json, None)),
-                };
-            }
-            Plan::InsertOne(insert) => {
-                let (shape, row) = insert.into_parts();
-                let written = transaction.execute(sql::insert_one(&shape, row), effect).await?;
-                let payload = records::inserted(&written, InsertAnswer::Id);
-                ids.keep(at, InsertAnswer::Id, &payload, written);
-                payload
-            }
-            Plan::Insert(insert, _) => {
-                let answer = insert.answer();
-                let statements = sql::insert(insert, &scope, self.context.app().bounds.packet_max_bytes);
-                let mut writer = Writer { transaction, scope: &scope, effect, budget };
-                let (payload, written) = writer.insert(statements, answer).await?;
-                ids.keep(at, answer, &payload, written);
-                return Ok((payload, None));
-            }
-            Plan::Update(update, Some(more)) => {
-                let mut writer = Writer { transaction, scope: &scope, effect, budget };
-                return Ok((writer.change(sql::update(update, &scope), *more).await?, None));
-            }
-            Plan::Delete(delete, Some(more)) => {
-                let mut writer = Writer { transaction, scope: &scope, effect, budget };
-                return Ok((writer.change(vec![sql::delete(delete, &scope)], *more).await?, None));
-            }
-            Plan::Update(update, None) => {
-                let written = transaction.execute_all(sql::update(update, &scope), effect).await?;
-                written.affected.to_string().into_bytes()
-            }
-            Plan::Delete(delete, None) => {
-                let written = transaction.execute(sql::delete(delete, &scope), effect).await?;
-                written.affected.to_string().into_bytes()
-            }
-        };
-        budget.take(0, payload.len())?;
-        Ok((payload, None))
+        let plan = plan::build(&operation, &scope, self.context.plan_limits(), Page::default())?;
+        let (context, effect) = (self.context, tables.session_effect());
+        let mut within = InTransaction { context, transaction, scope: &scope, effect, budget };
+        let Done { payload, cut, inserted } = within.run(plan).await?;
+        if let Some((answer, written)) = inserted {
+            ids.keep(at, answer, &payload, written);
+        }
+        Ok((payload, cut))
     }
 }
 

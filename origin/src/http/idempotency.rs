@@ -1,7 +1,7 @@
 //! Safe retries of inserts (`Idempotency-Key`): the insert's transaction also stores the response, as a "receipt". A
 //! repeated request gets the stored response.
 
-use super::records::{self, Failure};
+use super::records::{Failure, InTransaction};
 use super::request_context::RequestContext;
 use super::respond;
 use crate::database::ReadFrom;
@@ -9,14 +9,12 @@ use crate::database::error::DbError;
 use crate::database::idempotency::{self, Claim, Receipt};
 use crate::database::pool::Lease;
 use crate::database::run::SessionEffect;
-use crate::database::transaction::Transaction;
-use crate::query::plan::InsertAnswer;
-use crate::query::sql::Statement;
+use crate::database::transaction::{AnswerBudget, Transaction};
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{Insert, InsertAnswer, Plan};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use shared::error::{ErrorCode, Problem};
-use shared::ident::DatabaseName;
-use shared::limits::BATCH_ANSWER_MAX_BYTES;
 use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
@@ -29,18 +27,21 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 pub(super) struct IdempotentInsert<'a> {
     pub(super) context: &'a RequestContext,
-    pub(super) database: &'a DatabaseName,
-    /// For a caller with a role, the key is hashed with the caller's identity, so that equal keys of different callers
-    /// stay apart, and the fingerprint covers the fields in the response.
-    pub(super) idempotent: &'a IdempotentRequest,
-    pub(super) statements: Vec<Statement>,
-    pub(super) answer: InsertAnswer,
-    pub(super) operation: &'a RecordOperation,
+    pub(super) scope: &'a Scope<'a>,
     pub(super) effect: SessionEffect,
+    pub(super) insert: Insert,
+    pub(super) idempotent: &'a IdempotentRequest,
+    pub(super) operation: &'a RecordOperation,
 }
 
 impl<'a> IdempotentInsert<'a> {
+    /// For a caller with a role, the key is hashed with the caller's identity, so that equal keys of different callers
+    /// stay apart, and the fingerprint covers the fields in the response.
     pub(super) async fn run(self) -> Result<Response, Failure> {
+        let caller = self.context.caller();
+        let role = caller.rights().role();
+        let of_caller = role.map(|role| self.idempotent.for_caller(&caller.identity(role), self.shown_fields()));
+        let (key, database) = (of_caller.as_ref().unwrap_or(self.idempotent), self.scope.root().database());
         let lease = &mut self.context.lease(ReadFrom::Primary).await?;
         let mut is_created = false;
         for attempt in 0..CLAIMS_MAX_COUNT {
@@ -48,8 +49,8 @@ impl<'a> IdempotentInsert<'a> {
                 tokio::time::sleep(CLAIM_PAUSE).await;
             }
             let mut transaction = self.begin(lease).await?;
-            match idempotency::claim(&mut transaction, self.database, self.idempotent).await {
-                Ok(Claim::Ours) => return self.insert(transaction).await,
+            match idempotency::claim(&mut transaction, database, key).await {
+                Ok(Claim::Ours) => return self.insert(transaction, key).await,
                 Ok(Claim::Taken) => transaction.rollback().await,
                 Ok(Claim::Busy) => {
                     transaction.rollback().await;
@@ -67,7 +68,7 @@ impl<'a> IdempotentInsert<'a> {
                 Err(error) => return transaction.end(Err(error.into())).await,
             }
             let mut transaction = self.begin(lease).await?;
-            match idempotency::read(&mut transaction, self.database, self.idempotent).await {
+            match idempotency::read(&mut transaction, database, key).await {
                 Ok(Receipt::Answer(payload)) => {
                     transaction.rollback().await;
                     idempotency::note_position(lease, self.context.progress()).await;
@@ -75,13 +76,11 @@ impl<'a> IdempotentInsert<'a> {
                 }
                 Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
                 Ok(Receipt::Gone) => transaction.rollback().await,
-                Ok(Receipt::Expired) => {
-                    match idempotency::claim_expired(&mut transaction, self.database, self.idempotent).await {
-                        Ok(Claim::Ours) => return self.insert(transaction).await,
-                        Ok(_) => transaction.rollback().await,
-                        Err(error) => return transaction.end(Err(error.into())).await,
-                    }
-                }
+                Ok(Receipt::Expired) => match idempotency::claim_expired(&mut transaction, database, key).await {
+                    Ok(Claim::Ours) => return self.insert(transaction, key).await,
+                    Ok(_) => transaction.rollback().await,
+                    Err(error) => return transaction.end(Err(error.into())).await,
+                },
                 Err(error) => return transaction.end(Err(error.into())).await,
             }
         }
@@ -90,7 +89,7 @@ impl<'a> IdempotentInsert<'a> {
 
     async fn create_table(&self, lease: &mut Lease) -> Result<(), Failure> {
         let (limit, progress) = (self.context.limit(), self.context.progress());
-        Ok(idempotency::create_table(lease, self.database, limit, progress).await?)
+        Ok(idempotency::create_table(lease, self.scope.root().database(), limit, progress).await?)
     }
 
     async fn begin<'l>(&self, lease: &'l mut Lease) -> Result<Transaction<'l>, Failure>
@@ -100,20 +99,31 @@ impl<'a> IdempotentInsert<'a> {
         Ok(Transaction::begin(lease, self.context.limit(), self.context.progress()).await?)
     }
 
-    async fn insert(self, mut transaction: Transaction<'_>) -> Result<Response, Failure> {
+    /// Empty for a response with the ids of the records.
+    fn shown_fields(&self) -> &[u8] {
+        match self.insert.answer() {
+            InsertAnswer::Hidden | InsertAnswer::HiddenList(_) => b"hidden",
+            _ => self.insert.records().map_or(b"", |records| records.layout().keys.as_bytes()),
+        }
+    }
+
+    async fn insert(self, mut transaction: Transaction<'_>, key: &IdempotentRequest) -> Result<Response, Failure> {
         let operation = self.operation;
-        let outcome = self.insert_with_receipt(&mut transaction).await;
+        let outcome = self.insert_with_receipt(&mut transaction, key).await;
         let payload = transaction.end(outcome).await?;
         Ok(respond::written(&payload, operation))
     }
 
-    async fn insert_with_receipt(self, transaction: &mut Transaction<'_>) -> Result<Vec<u8>, Failure> {
-        let written = transaction.execute_all(self.statements, self.effect).await?;
-        let payload = records::inserted(&written, self.answer);
-        if payload.len() > BATCH_ANSWER_MAX_BYTES {
-            return Err(DbError::AnswerTooLarge.into());
-        }
-        idempotency::store(transaction, self.database, self.idempotent, &payload).await?;
+    async fn insert_with_receipt(
+        self,
+        transaction: &mut Transaction<'_>,
+        key: &IdempotentRequest,
+    ) -> Result<Vec<u8>, Failure> {
+        let Self { context, scope, effect, insert, .. } = self;
+        let budget = &mut { AnswerBudget::WHOLE };
+        let mut within = InTransaction { context, transaction, scope, effect, budget };
+        let payload = within.run(Plan::Insert(insert, None)).await?.payload;
+        idempotency::store(transaction, scope.root().database(), key, &payload).await?;
         Ok(payload)
     }
 }

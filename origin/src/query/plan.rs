@@ -219,6 +219,10 @@ impl Insert {
     pub fn answer(&self) -> InsertAnswer {
         self.answer
     }
+
+    pub fn records(&self) -> Option<&Returning> {
+        self.records.as_ref()
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -86,6 +86,7 @@ async fn a_token_of_another_read_is_refused(host: Host) {
         ("books", json!({"query": {"year": {"value": 1801, "equality": ">"}}})),
         ("books", json!({"query": {"year": {"value": 1800, "equality": ">="}}})),
         ("books", json!({"query": {}})),
+        ("books", json!({"query": {}, "explain": true})),
         ("books", json!({"query": {"year": {"value": 1800, "equality": ">"}, "id": 1}})),
         (
             "books",

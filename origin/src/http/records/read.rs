@@ -1,6 +1,6 @@
-//! Prepares reads, runs them and builds their responses.
+//! Runs reads and builds their responses.
 
-use super::{Attempt, BodyWanted, Failure, Prepared};
+use super::{Attempt, BodyWanted, Failure};
 use crate::database::run::{Counting, Found, NextPage, Reading, ReadingOne, RowLimit, SecondConnection};
 use crate::database::{self, DbError, Lessee, run};
 use crate::http::respond;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
-use shared::operation::read::{Count, Read, ReadAnswer, ReadOne};
+use shared::operation::read::{Count, Read};
 use shared::request::{LIMITED_HEADER, MORE_HEADER};
 use std::sync::Arc;
 
@@ -21,41 +21,41 @@ const LIMITED: HeaderName = HeaderName::from_static(LIMITED_HEADER);
 const MORE: HeaderName = HeaderName::from_static(MORE_HEADER);
 
 impl Attempt<'_> {
-    pub(super) fn prepare_read<'p>(
+    /// The statement reads the first row beyond the limit, for the head of a response in a format without a trailer.
+    pub(super) fn reading(
         &self,
         select: Select,
         read: &Read,
+        next: Option<NextPage>,
         scope: &Scope<'_>,
-    ) -> Result<Prepared<'p>, Problem> {
-        let next = self.next_page(&select, read, scope)?;
+    ) -> (Box<Reading>, Option<Statement>) {
         let limit = select.limit().filter(|_| select.reads_one_more());
         let limit = limit.map(|rows| RowLimit { rows, is_maximum: select.is_limited(), next, is_announced: false });
-        // In a format without a trailer, the response's head must say whether rows follow.
         let beyond = select.beyond().filter(|_| !read.format.has_trailer());
         let counts = read.count == Count::Exact && self.extent == BodyWanted::Whole;
-        Ok(match read.answer {
-            ReadAnswer::Explanation => explained(select, scope),
-            ReadAnswer::Records => {
-                let reading = Reading {
-                    counting: counts.then(|| Counting {
-                        statement: sql::count(select.clone(), scope),
-                        before: read.window.after.is_none().then_some(select.offset()),
-                        limit: select.limit(),
-                    }),
-                    includes: select.includes().to_vec(),
-                    second_connection: None,
-                    layout: Arc::clone(select.layout()),
-                    statement: sql::select(select, scope),
-                    format: read.format,
-                    limit,
-                };
-                Prepared::Many(Box::new(reading), beyond.map(|select| sql::select(select, scope)))
-            }
-        })
+        let reading = Reading {
+            counting: counts.then(|| Counting {
+                statement: sql::count(select.clone(), scope),
+                before: read.window.after.is_none().then_some(select.offset()),
+                limit: select.limit(),
+            }),
+            includes: select.includes().to_vec(),
+            second_connection: None,
+            layout: Arc::clone(select.layout()),
+            statement: sql::select(select, scope),
+            format: read.format,
+            limit,
+        };
+        (Box::new(reading), beyond.map(|select| sql::select(select, scope)))
     }
 
     /// Checks the cursor in the option `after`. `None` if the response has no cursor of a next page.
-    fn next_page(&self, select: &Select, read: &Read, scope: &Scope<'_>) -> Result<Option<NextPage>, Problem> {
+    pub(super) fn next_page(
+        &self,
+        select: &Select,
+        read: &Read,
+        scope: &Scope<'_>,
+    ) -> Result<Option<NextPage>, Problem> {
         let Some(keyset) = select.keyset() else {
             return Ok(None);
         };
@@ -134,10 +134,12 @@ impl Attempt<'_> {
 
     pub(super) async fn explain(
         &self,
-        statement: Statement,
-        explain: Statement,
+        select: Select,
+        scope: &Scope<'_>,
         effect: run::SessionEffect,
     ) -> Result<Response, Failure> {
+        let statement = sql::select(select.clone(), scope);
+        let explain = sql::explain(select, scope);
         let (limit, progress) = (self.context.limit(), self.context.progress());
         let plan = run::text(self.context.lease(self.from).await?, explain, effect, limit, progress).await?;
         let json = database::explain::plan(&plan).and_then(|plan| {
@@ -158,26 +160,11 @@ fn answer(found: Found, format: Format) -> Result<Response, Failure> {
     }
 }
 
-pub(super) fn prepare_one<'p>(select: Select, read: &ReadOne, scope: &Scope<'_>) -> Prepared<'p> {
-    let (layout, includes) = (Arc::clone(select.layout()), select.includes().to_vec());
-    match read.answer {
-        ReadAnswer::Explanation => explained(select, scope),
-        ReadAnswer::Records => {
-            Prepared::One(ReadingOne { statement: sql::select(select, scope), layout, includes, format: read.format })
-        }
-    }
-}
-
-fn explained<'p>(select: Select, scope: &Scope<'_>) -> Prepared<'p> {
-    let statement = sql::select(select.clone(), scope);
-    Prepared::Explain(statement, sql::explain(select, scope))
-}
-
-pub(in crate::http) fn not_found() -> Problem {
+pub(super) fn not_found() -> Problem {
     Problem::new(ErrorCode::RecordNotFound, "There is no record with this id.")
 }
 
-pub(in crate::http) fn several() -> Problem {
+pub(super) fn several() -> Problem {
     Problem::new(
         ErrorCode::InvalidQueryOption,
         "The record has several partners in the option join, so it is not one row.",

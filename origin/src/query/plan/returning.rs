@@ -28,7 +28,7 @@ pub struct Returning {
     rule: Option<Arc<Predicate>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TransactionSteps {
     pub precondition: Option<Precondition>,
     pub max_affected: Option<MaxAffected>,
@@ -76,8 +76,9 @@ impl MaxAffected {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChangeAnswer {
+    #[default]
     Count,
     Record,
     Records,

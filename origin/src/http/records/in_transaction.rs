@@ -1,14 +1,17 @@
-//! Runs writes with options (entity tags, limits, returned records, dry runs), and builds the payloads of writes.
+//! Runs plans in a transaction: the operations of a batch, inserts with an idempotency key, and writes with options
+//! (entity tags, limits, returned records, dry runs). Also builds the payloads of writes.
 
-use super::Failure;
+use super::super::request_context::RequestContext;
+use super::{Failure, read};
 use crate::database::DbError;
 use crate::database::run::{SessionEffect, Written, integer_json};
-use crate::database::transaction::{AnswerBudget, Transaction};
+use crate::database::transaction::{AnswerBudget, Rows, Transaction};
 use crate::http::etag::ETag;
-use crate::query::catalog::Traits;
+use crate::query::catalog::{Layout, Traits};
+use crate::query::plan::include::Included;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{
-    ChangeAnswer, InsertAnswer, KeyedReread, MaxAffected, Param, Precondition, Reread, TransactionSteps,
+    ChangeAnswer, InsertAnswer, KeyedReread, MaxAffected, Param, Plan, Precondition, Reread, Select, TransactionSteps,
 };
 use crate::query::sql::{self, Statement};
 use shared::error::{ErrorCode, Problem};
@@ -21,20 +24,86 @@ use std::sync::Arc;
 const REREAD_MAX_ROWS: usize = 1_000;
 
 /// The caller must roll back the transaction after an error.
-pub(in crate::http) struct Writer<'w, 't> {
+pub(in crate::http) struct InTransaction<'w, 't> {
+    pub(in crate::http) context: &'w RequestContext,
     pub(in crate::http) transaction: &'w mut Transaction<'t>,
     pub(in crate::http) scope: &'w Scope<'w>,
     pub(in crate::http) effect: SessionEffect,
     pub(in crate::http) budget: &'w mut AnswerBudget,
 }
 
-impl Writer<'_, '_> {
-    pub(in crate::http) async fn change(
+pub(in crate::http) struct Done {
+    pub(in crate::http) payload: Vec<u8>,
+    pub(in crate::http) cut: Option<Cut>,
+    pub(in crate::http) inserted: Option<(InsertAnswer, Written)>,
+}
+
+impl From<Vec<u8>> for Done {
+    fn from(payload: Vec<u8>) -> Self {
+        Self { payload, cut: None, inserted: None }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Cut {
+    ByLimit,
+    /// By the maximum of the server or of the caller's role.
+    ByMaximum,
+}
+
+impl InTransaction<'_, '_> {
+    pub(in crate::http) async fn run(&mut self, plan: Plan<'_>) -> Result<Done, Failure> {
+        match plan {
+            Plan::Select(select, _) => {
+                let limit = select.limit().filter(|_| select.reads_one_more());
+                let cut = if select.is_limited() { Cut::ByMaximum } else { Cut::ByLimit };
+                let rows = self.select(select, limit).await?;
+                let payload = [&b"["[..], &rows.json, b"]"].concat();
+                Ok(Done { payload, cut: rows.has_more.then_some(cut), inserted: None })
+            }
+            Plan::SelectOne(select, _) => only(self.select(select, None).await?),
+            Plan::SelectByKey(read) => {
+                let statement = sql::select_by_key(read.shape(), read.key());
+                only(self.rows(statement, read.layout(), &[], None).await?)
+            }
+            Plan::InsertOne(insert) => {
+                let (shape, row) = insert.into_parts();
+                self.insert(vec![sql::insert_one(&shape, row)], InsertAnswer::Id).await
+            }
+            Plan::Insert(insert, _) => {
+                let answer = insert.answer();
+                let statements = sql::insert(insert, self.scope, self.context.app().bounds.packet_max_bytes);
+                self.insert(statements, answer).await
+            }
+            Plan::Update(update, steps) => self.change(sql::update(update, self.scope), steps).await.map(Done::from),
+            Plan::Delete(delete, steps) => {
+                self.change(vec![sql::delete(delete, self.scope)], steps).await.map(Done::from)
+            }
+        }
+    }
+
+    async fn select(&mut self, select: Select, limit: Option<u64>) -> Result<Rows, DbError> {
+        let (layout, includes) = (Arc::clone(select.layout()), select.includes().to_vec());
+        self.rows(sql::select(select, self.scope), &layout, &includes, limit).await
+    }
+
+    async fn rows(
+        &mut self,
+        statement: Statement,
+        layout: &Layout,
+        includes: &[Included],
+        limit: Option<u64>,
+    ) -> Result<Rows, DbError> {
+        self.transaction.rows(statement, layout, includes, self.effect, limit, self.budget).await
+    }
+
+    async fn change(
         &mut self,
         statements: Vec<Statement>,
-        steps: TransactionSteps,
+        steps: Option<Box<TransactionSteps>>,
     ) -> Result<Vec<u8>, Failure> {
-        let TransactionSteps { precondition, max_affected, is_dry_run, reread, answer } = steps;
+        let TransactionSteps { precondition, max_affected, is_dry_run, reread, answer } =
+            steps.map_or_else(TransactionSteps::default, |steps| *steps);
         if let Some(precondition) = precondition {
             self.check(precondition).await?;
         }
@@ -42,16 +111,7 @@ impl Writer<'_, '_> {
             Some(Reread::ByKeys(reread)) => self.keys(reread, max_affected).await?,
             _ => Vec::new(),
         };
-        if is_dry_run {
-            self.transaction.save().await?;
-        }
-        let written = self.transaction.execute_all(statements, self.effect).await?;
-        if let Some(most) = max_affected.filter(|most| written.affected > most.records) {
-            return Err(most.exceeded().into());
-        }
-        if is_dry_run {
-            self.transaction.undo().await?;
-        }
+        let written = self.execute(statements, is_dry_run, max_affected).await?;
         let count = written.records.len();
         let payload = match (reread, answer) {
             (None, ChangeAnswer::Count) => integer_json(written.affected),
@@ -62,13 +122,32 @@ impl Writer<'_, '_> {
                 let layout = Arc::clone(read.layout());
                 // A plain read could use an older snapshot of the transaction than the update.
                 let statement = sql::select_for_update(*read, self.scope);
-                let rows = self.transaction.rows(statement, &layout, &[], self.effect, None, self.budget).await?;
+                let rows = self.rows(statement, &layout, &[], None).await?;
                 return Ok(if rows.count == 0 { NULL.to_vec() } else { rows.json });
             }
             (Some(Reread::ByKeys(reread)), _) => return self.reread(&reread, keys, answer).await,
         };
         self.budget.take(count, payload.len())?;
         Ok(payload)
+    }
+
+    async fn execute(
+        &mut self,
+        statements: Vec<Statement>,
+        is_dry_run: bool,
+        max_affected: Option<MaxAffected>,
+    ) -> Result<Written, Failure> {
+        if is_dry_run {
+            self.transaction.save().await?;
+        }
+        let written = self.transaction.execute_all(statements, self.effect).await?;
+        if let Some(most) = max_affected.filter(|most| written.affected > most.records) {
+            return Err(most.exceeded().into());
+        }
+        if is_dry_run {
+            self.transaction.undo().await?;
+        }
+        Ok(written)
     }
 
     async fn check(&mut self, precondition: Precondition) -> Result<(), Failure> {
@@ -119,7 +198,7 @@ impl Writer<'_, '_> {
         while !keys.is_empty() {
             let later = keys.split_off(keys.len().min(REREAD_MAX_ROWS));
             let statement = sql::select_for_update(reread.select(keys), self.scope);
-            let rows = self.transaction.rows(statement, reread.layout(), &[], self.effect, None, self.budget).await?;
+            let rows = self.rows(statement, reread.layout(), &[], None).await?;
             parts.extend((rows.count > 0).then_some(rows.json));
             keys = later;
         }
@@ -129,28 +208,25 @@ impl Writer<'_, '_> {
         })
     }
 
-    pub(in crate::http) async fn insert(
-        &mut self,
-        statements: Vec<Statement>,
-        answer: InsertAnswer,
-    ) -> Result<(Vec<u8>, Written), Failure> {
-        let is_dry_run = answer == InsertAnswer::Count;
-        if is_dry_run {
-            self.transaction.save().await?;
-        }
-        let written = self.transaction.execute_all(statements, self.effect).await?;
-        if is_dry_run {
-            self.transaction.undo().await?;
-        }
+    async fn insert(&mut self, statements: Vec<Statement>, answer: InsertAnswer) -> Result<Done, Failure> {
+        let written = self.execute(statements, answer == InsertAnswer::Count, None).await?;
         let payload = inserted(&written, answer);
         self.budget.take(written.records.len(), payload.len())?;
-        Ok((payload, written))
+        Ok(Done { payload, cut: None, inserted: Some((answer, written)) })
+    }
+}
+
+fn only(rows: Rows) -> Result<Done, Failure> {
+    match rows.count {
+        0 => Err(read::not_found().into()),
+        1 => Ok(rows.json.into()),
+        _ => Err(read::several().into()),
     }
 }
 
 const NULL: &[u8] = b"null";
 
-pub(in crate::http) fn inserted(written: &Written, answer: InsertAnswer) -> Vec<u8> {
+pub(super) fn inserted(written: &Written, answer: InsertAnswer) -> Vec<u8> {
     match (answer, written.keys.as_slice()) {
         (InsertAnswer::Ids, keys) => list(keys.iter()),
         (InsertAnswer::Id, [key, ..]) => key.clone(),
