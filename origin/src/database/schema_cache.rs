@@ -1,41 +1,33 @@
 //! Caches descriptions of tables, the names of views, and foreign keys. A schema change made through this origin is
 //! visible at once, any other within `STALE_AFTER`, unless loading fails; then a table's old description stays in use,
-//! up to the age `KEPT_WHILE_FAILING`. Concurrent requests share a load. Loads use connections of their own.
+//! up to the age `KEPT_WHILE_FAILING`. Loads use connections of their own.
 
-mod relations;
-mod whole_database;
+mod versioned;
 
-pub use self::relations::SchemaAge;
-use self::whole_database::DatabaseEntry;
+pub use self::versioned::SchemaAge;
+use self::versioned::{Described, Entry, Versioned};
 use super::charset_coverage::CharsetCoverages;
 use super::error::{DbError, no_database};
 use super::pool::{Lease, PoolSettings, Pools};
 use super::schema_reader::{self, Found};
-use super::single_flight::SingleFlight;
 use crate::query::catalog::Table;
-use quick_cache::sync::Cache;
-use quick_cache::{Equivalent, Weighter};
+use crate::query::catalog::relations::Relations;
+use quick_cache::Equivalent;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, ProjectName, folded, shown};
 use shared::key::Access;
-use shared::limits::DESCRIPTIONS_CACHE_MAX_BYTES;
 use shared::operation::TablePath;
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// Initial capacities; the limits are in bytes. A smaller number gives fewer shards: 100 gives two. A value that is larger
-/// than a shard is never cached.
 const TABLES_EXPECTED_COUNT: usize = 100;
 const PROJECTS_EXPECTED_COUNT: usize = 100;
 const DATABASES_EXPECTED_COUNT: usize = 50;
-/// From this age, a description is reloaded in the background when it is used.
-const REFRESH_AFTER: Duration = Duration::from_secs(2);
-/// From this age, descriptions, views and foreign keys are reloaded before a request uses them.
-const STALE_AFTER: Duration = Duration::from_secs(4);
-/// From this age, a description is not used, even if reloading it fails.
-const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
+const ENTRY_BYTES: u64 = 256;
+/// A foreign key's memory as a multiple of its names' bytes: each key is in several lists.
+const NAMES_TIMES: u64 = 8;
 /// The limit applies to one attempt, without the wait for a connection.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Two connections, because one may wait for a locked table.
@@ -68,77 +60,65 @@ impl KeyRef<'_> {
     }
 }
 
-/// Only requests with the same reason share a load: another load may have begun before MariaDB refused the statement,
-/// and so have read an outdated schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Reason {
-    /// No description is cached, or the cached one is due for a reload.
-    Missing,
-    Refused,
-}
+type DatabaseKey = (ProjectName, DatabaseName);
 
 pub struct SchemaCache {
     pools: Pools,
     statement_pools: Arc<Pools>,
-    tables: Cache<Key, Arc<Entry>, Bytes>,
-    views: Cache<ProjectName, Arc<Views>, Bytes>,
-    relations: Cache<(ProjectName, DatabaseName), relations::Entry, Bytes>,
-    databases: Cache<(ProjectName, DatabaseName), DatabaseEntry, Bytes>,
+    tables: Arc<Versioned<Key, Arc<Found>>>,
+    views: Arc<Versioned<ProjectName, Arc<Views>>>,
+    /// Beside them the bytes of their names.
+    relations: Arc<Versioned<DatabaseKey, (Arc<Relations>, usize)>>,
+    databases: Arc<Versioned<DatabaseKey, Arc<[Arc<Table>]>>>,
     coverages: CharsetCoverages,
     /// Counts schema changes made through this origin (0 without an entry). A description read at a smaller number is
     /// not used. The map is not limited, but only an administrator creates projects.
     versions: RwLock<HashMap<ProjectName, u64>>,
-    table_loads: SingleFlight<(Key, u64, Reason), Arc<Found>, DbError>,
-    view_loads: SingleFlight<(ProjectName, u64), Arc<Views>, DbError>,
-    database_loads: SingleFlight<((ProjectName, DatabaseName), u64), DatabaseEntry, DbError>,
-    relation_loads: SingleFlight<((ProjectName, DatabaseName), u64, SchemaAge), relations::Entry, DbError>,
     loads: AtomicU64,
     hits: AtomicU64,
 }
 
-impl std::fmt::Debug for SchemaCache {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SchemaCache").field("tables", &self.tables.len()).finish_non_exhaustive()
+impl Described for Arc<Found> {
+    fn bytes(&self) -> u64 {
+        match &**self {
+            Found::Table(table) => table.bytes(),
+            Found::OtherTables(_) | Found::OtherDatabases(_) => 0,
+        }
+    }
+
+    /// Whether a table is missing is asked each time.
+    fn is_kept(&self) -> bool {
+        matches!(**self, Found::Table(_))
     }
 }
 
-struct Entry {
-    table: Arc<Table>,
-    read_at: Instant,
-    /// When the description was read, or when reloading it last failed.
-    checked_at: Instant,
-    version: u64,
-    refreshing: AtomicBool,
-}
-
-#[derive(Clone, Debug)]
-struct Bytes;
-
-impl Weighter<Key, Arc<Entry>> for Bytes {
-    fn weight(&self, _: &Key, entry: &Arc<Entry>) -> u64 {
-        entry.table.bytes()
-    }
-}
-
-impl Weighter<ProjectName, Arc<Views>> for Bytes {
-    fn weight(&self, _: &ProjectName, views: &Arc<Views>) -> u64 {
+impl Described for Arc<Views> {
+    fn bytes(&self) -> u64 {
         /// A `String` in a `HashSet`, and the least memory of its text.
         const NAME_BYTES: usize = 2 * size_of::<String>();
-        (NAME_BYTES + views.names.iter().map(|name| NAME_BYTES + name.len()).sum::<usize>()) as u64
+        (NAME_BYTES + self.0.iter().map(|name| NAME_BYTES + name.len()).sum::<usize>()) as u64
+    }
+}
+
+impl Described for (Arc<Relations>, usize) {
+    fn bytes(&self) -> u64 {
+        ENTRY_BYTES + NAMES_TIMES * self.1 as u64
+    }
+}
+
+impl Described for Arc<[Arc<Table>]> {
+    fn bytes(&self) -> u64 {
+        ENTRY_BYTES + self.iter().map(|table| table.bytes()).sum::<u64>()
     }
 }
 
 #[derive(Debug)]
-pub struct Views {
-    names: HashSet<String>,
-    read_at: Instant,
-    version: u64,
-}
+pub struct Views(HashSet<String>);
 
 impl Views {
     /// `name` must be [`folded`].
     pub fn has(&self, name: &str) -> bool {
-        self.names.contains(name)
+        self.0.contains(name)
     }
 }
 
@@ -152,16 +132,12 @@ impl SchemaCache {
         Self {
             pools: statement_pools.apart(bounds),
             statement_pools,
-            tables: Cache::with_weighter(TABLES_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
-            views: Cache::with_weighter(PROJECTS_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
-            relations: Cache::with_weighter(DATABASES_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
-            databases: Cache::with_weighter(DATABASES_EXPECTED_COUNT, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes),
+            tables: Versioned::new(TABLES_EXPECTED_COUNT),
+            views: Versioned::new(PROJECTS_EXPECTED_COUNT),
+            relations: Versioned::new(DATABASES_EXPECTED_COUNT),
+            databases: Versioned::new(DATABASES_EXPECTED_COUNT),
             coverages: CharsetCoverages::default(),
             versions: RwLock::default(),
-            table_loads: SingleFlight::default(),
-            view_loads: SingleFlight::default(),
-            database_loads: SingleFlight::default(),
-            relation_loads: SingleFlight::default(),
             loads: AtomicU64::new(0),
             hits: AtomicU64::new(0),
         }
@@ -172,29 +148,28 @@ impl SchemaCache {
             return Err(no_database(&path.database, &[]));
         }
         let key = KeyRef { project, path };
-        let known = (self.tables.get(&key)).filter(|entry| self.is_current(project, entry));
-        if let Some(entry) = &known
-            && entry.checked_at.elapsed() < STALE_AFTER
-        {
-            if entry.checked_at.elapsed() > REFRESH_AFTER && !entry.refreshing.swap(true, Ordering::Relaxed) {
+        let known = self.tables.entry(&key, self.version(project));
+        if let Some(entry) = known.as_ref().filter(|entry| !entry.is_stale()) {
+            if entry.must_refresh() {
                 let (cache, key, entry) = (Arc::clone(self), key.to_owned(), Arc::clone(entry));
                 // The failure is ignored here: a later request reports it, once the description is too old.
                 tokio::spawn(async move { cache.refresh(key, &entry).await.is_ok() });
             }
             self.hits.fetch_add(1, Ordering::Relaxed);
-            return Ok(Arc::clone(&entry.table));
+            return described(&entry.value, path);
         }
         // The futures of `refresh` and `load` are boxed: every request's future would reserve space for them.
-        match known {
+        let found = match known {
             Some(entry) => Box::pin(self.refresh(key.to_owned(), &entry)).await,
-            None => Box::pin(self.load(key.to_owned(), Reason::Missing)).await,
-        }
+            None => Box::pin(self.load(key.to_owned(), SchemaAge::Cached)).await,
+        };
+        described(&found?, path)
     }
 
     /// Called after MariaDB refused a statement that was planned with the cached description.
     pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         let key = KeyRef { project, path }.to_owned();
-        Box::pin(self.load(key, Reason::Refused)).await
+        described(&Box::pin(self.load(key, SchemaAge::Fresh)).await?, path)
     }
 
     /// Dropping the guard expires the project's cached schema, unless the statement did not run.
@@ -240,63 +215,75 @@ impl SchemaCache {
 
     /// A statement that reads a view may run stored code, even if its text shows none.
     pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
-        let version = self.version(project);
-        let usable = |views: &Arc<Views>| views.version == version && views.read_at.elapsed() < STALE_AFTER;
-        if let Some(views) = self.views.get(project).filter(usable) {
-            return Ok(views);
-        }
-        let (cache, owner) = (Arc::clone(self), project.clone());
-        let load = async move { cache.load_views(owner, version).await };
-        let views = self.view_loads.run((project.clone(), version), load).await;
-        views.map_err(DbError::into_problem)
+        let load = |cache: Arc<Self>, project: ProjectName| async move {
+            let names =
+                again_if_lost(|| async { schema_reader::views(&mut cache.lease(&project).await?, LOAD_TIMEOUT).await });
+            let views = Arc::new(Views(names.await?.iter().map(|name| folded(name)).collect()));
+            if cache.views.known(&project).is_some_and(|known| !views.0.is_subset(&known.0)) {
+                // Until now, callers' SQL that reads these views was not treated as stateful, although a view may run
+                // code that changes session state.
+                cache.statement_pools.reset_all_sessions(&project);
+            }
+            Ok(views)
+        };
+        self.views.get(project.clone(), (self.version(project), SchemaAge::Cached), self, load).await
     }
 
-    async fn load_views(&self, project: ProjectName, version: u64) -> Result<Arc<Views>, DbError> {
-        let read_at = Instant::now();
-        let names =
-            again_if_lost(|| async { schema_reader::views(&mut self.lease(&project).await?, LOAD_TIMEOUT).await });
-        let names = names.await?;
-        let views = Arc::new(Views { names: names.iter().map(|name| folded(name)).collect(), read_at, version });
-        let known = self.views.get(&project);
-        if known.is_some_and(|known| !views.names.is_subset(&known.names)) {
-            // Until now, callers' SQL that reads these views was not treated as stateful, although a view may run code
-            // that changes session state.
-            self.statement_pools.reset_all_sessions(&project);
-        }
-        self.views.insert(project, Arc::clone(&views));
-        Ok(views)
+    pub async fn relations(
+        self: &Arc<Self>,
+        project: &ProjectName,
+        database: &DatabaseName,
+        age: SchemaAge,
+    ) -> Result<Arc<Relations>, Problem> {
+        let load = |cache: Arc<Self>, (project, database): DatabaseKey| async move {
+            let relations = again_if_lost(|| async {
+                schema_reader::relations(&mut cache.lease(&project).await?, &database, LOAD_TIMEOUT).await
+            });
+            relations.await.map(|(relations, names)| (Arc::new(relations), names))
+        };
+        let key = (project.clone(), database.clone());
+        Ok(self.relations.get(key, (self.version(project), age), self, load).await?.0)
+    }
+
+    /// The descriptions of all tables, for API descriptions (such as OpenAPI) and `selkie types`. Returns an empty list
+    /// if there is no such database. A load also caches each table's description for requests.
+    pub async fn tables(
+        self: &Arc<Self>,
+        project: &ProjectName,
+        database: &DatabaseName,
+    ) -> Result<Arc<[Arc<Table>]>, Problem> {
+        let version = self.version(project);
+        let load = |cache: Arc<Self>, (project, database): DatabaseKey| async move {
+            cache.loads.fetch_add(1, Ordering::Relaxed);
+            let read_at = Instant::now();
+            let tables = again_if_lost(|| async {
+                let mut lease = cache.lease(&project).await?;
+                schema_reader::tables(&mut lease, &cache.coverages, &database, LOAD_TIMEOUT).await
+            });
+            let tables = tables.await?;
+            for table in &tables {
+                let path = TablePath { database: database.clone(), table: table.name().clone() };
+                let key = Key { project: project.clone(), path };
+                cache.note_stored_code(&key, table);
+                cache.tables.keep(key, Arc::new(Found::Table(Arc::clone(table))), read_at, version);
+            }
+            Ok(tables.into())
+        };
+        self.databases.get((project.clone(), database.clone()), (version, SchemaAge::Cached), self, load).await
     }
 
     pub fn close_idle(&self) {
         self.pools.close_idle();
     }
 
-    fn is_current(&self, project: &ProjectName, entry: &Entry) -> bool {
-        entry.version == self.version(project)
-    }
-
-    /// If the load fails with a status of 500 or above, returns `known`, provided that it has not expired and is
-    /// younger than [`KEPT_WHILE_FAILING`].
-    async fn refresh(self: &Arc<Self>, key: Key, known: &Entry) -> Result<Arc<Table>, Problem> {
-        let problem = match self.load(key.clone(), Reason::Missing).await {
-            Err(problem) => problem,
-            loaded => return loaded,
-        };
-        let is_failure = problem.status() >= 500;
-        let is_current = self.is_current(&key.project, known);
-        if !(is_failure && is_current && known.read_at.elapsed() < KEPT_WHILE_FAILING) {
-            self.tables.remove(&key);
-            return Err(problem);
+    async fn refresh(self: &Arc<Self>, key: Key, known: &Entry<Arc<Found>>) -> Result<Arc<Found>, Problem> {
+        match self.load(key.clone(), SchemaAge::Cached).await {
+            Err(problem) => {
+                let version = self.version(&key.project);
+                self.tables.keep_while_failing(key, known, version, problem)
+            }
+            found => found,
         }
-        let table = Arc::clone(&known.table);
-        let entry = Entry {
-            table: Arc::clone(&table),
-            checked_at: Instant::now(),
-            refreshing: AtomicBool::new(false),
-            ..*known
-        };
-        self.tables.insert(key, Arc::new(entry));
-        Ok(table)
     }
 
     /// The full-access account sees every table.
@@ -304,41 +291,42 @@ impl SchemaCache {
         self.pools.lease(project, Access::Full).await
     }
 
-    /// The load continues if the client disconnects.
-    async fn load(self: &Arc<Self>, key: Key, reason: Reason) -> Result<Arc<Table>, Problem> {
-        let version = self.version(&key.project);
-        let cache = Arc::clone(self);
-        let wanted = key.clone();
-        let load = async move { cache.load_table(wanted, version).await };
-        let found = self.table_loads.run((key.clone(), version, reason), load).await;
-        match &*found.map_err(DbError::into_problem)? {
-            Found::Table(table) => Ok(Arc::clone(table)),
-            Found::OtherTables(others) => Err(no_table(&key.path, others)),
-            Found::OtherDatabases(others) => Err(no_database(&key.path.database, others)),
-        }
+    async fn load(self: &Arc<Self>, key: Key, age: SchemaAge) -> Result<Arc<Found>, Problem> {
+        let (cache, version, wanted) = (Arc::clone(self), self.version(&key.project), key.clone());
+        let load = async move {
+            cache.loads.fetch_add(1, Ordering::Relaxed);
+            let TablePath { database, table } = &wanted.path;
+            let found = again_if_lost(|| async {
+                let mut lease = cache.lease(&wanted.project).await?;
+                schema_reader::load(&mut lease, &cache.coverages, database, table, LOAD_TIMEOUT).await
+            });
+            let found = found.await?;
+            if let Found::Table(table) = &found {
+                cache.note_stored_code(&wanted, table);
+            }
+            Ok(Arc::new(found))
+        };
+        self.tables.load(key, (version, age), load).await
     }
 
-    async fn load_table(&self, key: Key, version: u64) -> Result<Arc<Found>, DbError> {
-        self.loads.fetch_add(1, Ordering::Relaxed);
-        let read_at = Instant::now();
-        let (coverages, path) = (&self.coverages, &key.path);
-        let found = again_if_lost(|| async {
-            let mut lease = self.lease(&key.project).await?;
-            let (database, table) = (&path.database, &path.table);
-            schema_reader::load(&mut lease, coverages, database, table, LOAD_TIMEOUT).await
-        });
-        let found = found.await?;
-        match &found {
-            Found::Table(table) => self.keep(key, table, read_at, version),
-            Found::OtherTables(_) | Found::OtherDatabases(_) => {
-                self.tables.remove(&key);
-            }
+    /// If the new description is the first with stored code, marks the project's sessions to be reset: until now,
+    /// statements ran as if the table had none.
+    fn note_stored_code(&self, key: &Key, table: &Table) {
+        let had_none = |known: Arc<Found>| matches!(&*known, Found::Table(known) if !known.traits().stored_code);
+        if table.traits().stored_code && self.tables.known(key).is_some_and(had_none) {
+            self.statement_pools.reset_all_sessions(&key.project);
         }
-        Ok(Arc::new(found))
     }
 }
 
-#[derive(Debug)]
+fn described(found: &Arc<Found>, path: &TablePath) -> Result<Arc<Table>, Problem> {
+    match &**found {
+        Found::Table(table) => Ok(Arc::clone(table)),
+        Found::OtherTables(others) => Err(no_table(path, others)),
+        Found::OtherDatabases(others) => Err(no_database(&path.database, others)),
+    }
+}
+
 pub struct SchemaChange {
     cache: Arc<SchemaCache>,
     project: ProjectName,
@@ -429,8 +417,8 @@ mod tests {
             let path = TablePath { database: database.clone(), table: name.clone() };
             let table = Table::new(database, name, vec![column], Vec::new(), Vec::new(), Traits::default());
             let key = KeyRef { project: &project, path: &path };
-            cache.keep(key.to_owned(), &Arc::new(table), Instant::now(), 0);
-            assert!(cache.tables.get(&key).is_some());
+            cache.tables.keep(key.to_owned(), Arc::new(Found::Table(Arc::new(table))), Instant::now(), 0);
+            assert!(cache.tables.known(&key).is_some());
         }
     }
 

@@ -26,7 +26,6 @@ use std::time::{Duration, Instant};
 /// their number, which is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-#[derive(Debug)]
 pub struct UserSql {
     pub statement: Statement,
     pub schema: Option<DatabaseName>,
