@@ -1,11 +1,10 @@
 //! The HTTP server. `pipeline` has the routes, and shows how an API request is handled.
 
+mod access;
 mod batch;
 mod body;
 mod compression;
-mod cross_origin;
 mod description;
-mod etag;
 mod files;
 mod health;
 mod idempotency;
@@ -14,15 +13,12 @@ mod listing;
 mod management;
 mod mcp;
 pub mod media;
-mod origin_access;
 mod pages;
 mod pipeline;
-mod rate_limit;
 mod records;
 mod request_context;
 mod request_metrics;
 mod respond;
-mod security;
 pub mod server;
 mod sql;
 mod stream;
@@ -30,16 +26,15 @@ mod tus;
 
 use crate::config::Config;
 use crate::service_state::ServiceState;
+use access::{CrossOrigin, OriginAccess};
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::{AsHeaderName, CONNECTION, EXPECT, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use axum::response::Response;
 use body::ReceivedBody;
-use cross_origin::CrossOrigin;
 use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
-use origin_access::OriginAccess;
 use request_metrics::RequestMetrics;
 use shared::error::Problem;
 use shared::media::FilePath;
@@ -115,7 +110,7 @@ impl HttpService {
         if is_unread.is_some_and(|is_unread| is_unread.load(Ordering::Relaxed)) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        security::add_headers(&mut response, has_own_headers);
+        respond::add_security_headers(&mut response, has_own_headers);
         self.cors.add_headers(response.headers_mut(), origin.as_deref());
         metrics.finish(response)
     }

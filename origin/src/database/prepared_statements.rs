@@ -1,9 +1,11 @@
-//! Caches the prepared statements of one connection by their SQL text. Unlike the driver's own cache, does not parse
-//! each text for named parameters. Closes a statement that leaves the cache, so that MariaDB holds no more statements.
+//! Values of prepared statements, and a cache of one connection's statements by their SQL text. Unlike the driver's own cache, it does not parse
+//! each text for named parameters. It closes a statement that leaves the cache, so that MariaDB holds no more statements.
 
+use super::json;
+use crate::query::plan::Param;
 use lru::LruCache;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Statement};
+use mysql_async::{Conn, Params, Row, Statement, Value};
 use std::num::NonZeroUsize;
 
 /// The cache is per connection. MariaDB uses about 10 KB for each statement.
@@ -49,4 +51,51 @@ impl PreparedStatements {
         self.kept.clear();
         self.passing = None;
     }
+}
+
+pub(super) fn bind(params: Vec<Param>) -> Params {
+    if params.is_empty() {
+        return Params::Empty;
+    }
+    Params::Positional(
+        params
+            .into_iter()
+            .map(|param| match param {
+                Param::Null => Value::NULL,
+                Param::Int(number) => Value::Int(number),
+                Param::UInt(number) => Value::UInt(number),
+                Param::Float(number) => Value::Float(number),
+                Param::Double(number) => Value::Double(number),
+                Param::Text(text) => Value::Bytes(String::from(text).into_bytes()),
+                Param::Bytes(bytes) => Value::Bytes(bytes),
+            })
+            .collect(),
+    )
+}
+
+pub(super) fn values(row: &Row, cells: &[usize]) -> Vec<Param> {
+    let value = |at: &usize| match row.as_ref(*at) {
+        None | Some(Value::NULL) => Param::Null,
+        Some(Value::Int(number)) => Param::Int(*number),
+        Some(Value::UInt(number)) => Param::UInt(*number),
+        Some(Value::Float(number)) => Param::Float(*number),
+        Some(Value::Double(number)) => Param::Double(*number),
+        Some(Value::Bytes(bytes)) => match row.columns_ref().get(*at).and_then(|column| json::bit(column, bytes)) {
+            Some(number) => Param::UInt(number),
+            None => Param::Bytes(bytes.clone()),
+        },
+        Some(Value::Date(year, month, day, 0, 0, 0, 0)) => Param::Text(format!("{year:04}-{month:02}-{day:02}").into()),
+        Some(Value::Date(year, month, day, hour, minute, second, micros)) => {
+            Param::Text(format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{micros:06}").into())
+        }
+        Some(Value::Time(negative, days, hours, minute, second, micros)) => Param::Text(
+            format!(
+                "{}{:02}:{minute:02}:{second:02}.{micros:06}",
+                if *negative { "-" } else { "" },
+                days * 24 + u32::from(*hours)
+            )
+            .into(),
+        ),
+    };
+    cells.iter().map(value).collect()
 }

@@ -3,7 +3,6 @@
 //! records that a write returns are held until the write ends.
 
 mod many;
-mod params;
 mod progress;
 pub(super) mod related;
 mod rows;
@@ -14,6 +13,7 @@ use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
 use super::position::Position;
+pub(super) use super::prepared_statements::{bind, values};
 use crate::query::catalog::{Kind, Layout, Table};
 use crate::query::plan::include::Included;
 use crate::query::sql::{self, RecordColumns, ResultColumns, Statement};
@@ -22,7 +22,6 @@ use futures_util::Stream;
 pub use many::{Counting, NextPage, Reading, RowLimit, SecondConnection, many};
 use mysql_async::prelude::{FromRow as _, Queryable as _};
 use mysql_async::{Column, Row, Value};
-pub(super) use params::{bind, values};
 pub use progress::{STEPS_MAX_COUNT, StatementStats, Step, StepKind};
 use related::CellWriter;
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_object, write_string};

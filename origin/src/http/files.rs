@@ -6,9 +6,9 @@ mod answer;
 mod disposition;
 mod query;
 
-use super::etag::ETag;
 use super::header;
 use super::request_metrics::RequestMetrics;
+use super::respond::ETag;
 use super::{body, stream};
 use crate::database::media::{MediaRow, StoredObject};
 use crate::media::store::{ObjectBytes, StoreError};

@@ -103,7 +103,7 @@ impl<'a> IdempotentInsert<'a> {
     fn shown_fields(&self) -> &[u8] {
         match self.insert.answer() {
             InsertAnswer::Hidden | InsertAnswer::HiddenList(_) => b"hidden",
-            _ => self.insert.records().map_or(b"", |records| records.layout().keys.as_bytes()),
+            _ => self.insert.records().map_or(b"", |records| records.layout().keys.layout_id()),
         }
     }
 

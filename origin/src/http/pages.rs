@@ -1,7 +1,7 @@
 //! Serves the pages for browsers, which need no key: `/`, `/docs` and (unless it is turned off) `/console`.
 //! `tools/pages.mjs` makes their files, which a release build embeds.
 
-use super::etag::ETag;
+use super::respond::ETag;
 use crate::config::ConsoleConfig;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};

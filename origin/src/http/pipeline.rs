@@ -3,9 +3,8 @@
 //! `Tables::load`, `plan::build`, `sql`, `database` (modules `run`, `coalesce`, `transaction`), `respond`.
 
 use super::body::{self, CountedBody};
-use super::rate_limit::admit_caller;
 use super::records::BodyWanted;
-use super::request_context::RequestContext;
+use super::request_context::{RequestContext, admit_caller};
 use super::request_metrics::RequestMetrics;
 use super::respond;
 use super::{

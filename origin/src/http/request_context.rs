@@ -1,4 +1,4 @@
-//! An admitted request: its caller, and the connection, time limits and maxima that its statements get.
+//! An admitted request: its caller, the rate limit of the caller, and the connection, time limits and maxima that its statements get.
 
 use super::request_metrics::RequestMetrics;
 use super::stream::StreamLimits;
@@ -83,4 +83,21 @@ impl RequestContext {
         };
         self.progress().begin(name, Some(operation.table()));
     }
+}
+
+/// Counts the request against the caller's rate limit, unless it is counted already.
+pub(super) fn admit_caller(metrics: &RequestMetrics, caller: &Caller) -> Result<(), Problem> {
+    metrics.caller(caller);
+    if metrics.is_counted() {
+        return Ok(());
+    }
+    let app = metrics.app();
+    let counted = app.rates.count(&(caller.project().clone(), caller.key_id()), caller.rate_limit());
+    if counted.is_err() {
+        app.metrics.rate_limited();
+    }
+    if let Some(allowance) = counted? {
+        metrics.allowance(allowance);
+    }
+    Ok(())
 }

@@ -2,8 +2,6 @@
 //! covers the project and what all pages of the read share, so that nobody can forge a cursor or use it with another
 //! read.
 
-mod value;
-
 use crate::query::plan::Param;
 use crate::query::plan::keyset::foreign_cursor;
 use crate::query::sql::Statement;
@@ -52,7 +50,7 @@ impl PageTokens {
     pub fn of_read(&self, project: &ProjectName, shared: &Statement) -> ReadCursors {
         let mut values = Vec::new();
         for param in shared.params() {
-            value::write(param, &mut values);
+            write_value(param, &mut values);
         }
         self.of_parts([project.as_str().as_bytes(), shared.text().as_bytes(), &values])
     }
@@ -71,7 +69,7 @@ impl ReadCursors {
     pub fn token(self, values: &[Param]) -> String {
         let mut bytes = vec![VERSION];
         for value in values {
-            value::write(value, &mut bytes);
+            write_value(value, &mut bytes);
         }
         let mac = self.mac(&bytes);
         bytes.extend_from_slice(&mac);
@@ -109,9 +107,61 @@ pub fn values(token: &str) -> Option<Vec<Param>> {
     }
     let mut values = Vec::new();
     while !rest.is_empty() {
-        values.push(value::read(&mut rest)?);
+        values.push(read_value(&mut rest)?);
     }
     Some(values)
+}
+
+/// Writes a letter for the type, a length of 4 bytes for text or bytes, and the bytes.
+fn write_value(value: &Param, out: &mut Vec<u8>) {
+    match value {
+        Param::Null => out.push(b'n'),
+        Param::Int(number) => fixed(b'i', &number.to_be_bytes(), out),
+        Param::UInt(number) => fixed(b'u', &number.to_be_bytes(), out),
+        Param::Float(number) => fixed(b'f', &number.to_be_bytes(), out),
+        Param::Double(number) => fixed(b'd', &number.to_be_bytes(), out),
+        Param::Text(text) => varying(b't', text.as_bytes(), out),
+        Param::Bytes(bytes) => varying(b'b', bytes, out),
+    }
+}
+
+fn fixed(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(kind);
+    out.extend_from_slice(bytes);
+}
+
+fn varying(kind: u8, bytes: &[u8], out: &mut Vec<u8>) {
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    fixed(kind, &length.to_be_bytes(), out);
+    out.extend_from_slice(bytes);
+}
+
+fn read_value(bytes: &mut &[u8]) -> Option<Param> {
+    let (kind, rest) = bytes.split_first()?;
+    *bytes = rest;
+    Some(match kind {
+        b'n' => Param::Null,
+        b'i' => Param::Int(i64::from_be_bytes(take(bytes)?)),
+        b'u' => Param::UInt(u64::from_be_bytes(take(bytes)?)),
+        b'f' => Param::Float(f32::from_be_bytes(take(bytes)?)),
+        b'd' => Param::Double(f64::from_be_bytes(take(bytes)?)),
+        b't' => Param::Text(String::from_utf8(counted(bytes)?.to_vec()).ok()?.into()),
+        b'b' => Param::Bytes(counted(bytes)?.to_vec()),
+        _ => return None,
+    })
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, rest) = bytes.split_first_chunk::<N>()?;
+    *bytes = rest;
+    Some(*head)
+}
+
+fn counted<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(u32::from_be_bytes(take(bytes)?)).ok()?;
+    let (head, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(head)
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 
 pub mod access;
 pub mod bind;
+mod coalesced;
 mod filter;
 pub mod include;
-mod insert_one;
 mod join;
 pub mod keyset;
 mod output;
@@ -14,17 +14,15 @@ mod read;
 pub mod related;
 mod returning;
 pub mod scope;
-mod select_by_key;
 mod write;
 
 use crate::query::catalog::{CaseSensitivity, Layout};
+pub use coalesced::{InsertOne, KeyShape, RowShape, SelectByKey};
 use include::Included;
-pub use insert_one::{InsertOne, RowShape};
 use keyset::Keyset;
 use related::Exists;
 pub use returning::{ChangeAnswer, KeyedReread, MaxAffected, Precondition, Reread, Returning, TransactionSteps};
 use scope::Scope;
-pub use select_by_key::{KeyShape, SelectByKey};
 use shared::error::Problem;
 use shared::operation::RecordOperation;
 use shared::operation::filter::{Comparison, MatchMode};

@@ -2,41 +2,37 @@
 //! and values. Does no I/O. Only this module creates statements, and `database::run` runs no other SQL.
 
 mod builder;
+mod change;
+mod coalesced;
 pub mod create_table;
 pub mod definer;
-mod delete;
 pub mod drops;
 mod expression;
 #[cfg(test)]
 pub(crate) mod golden;
 mod insert;
-mod insert_one;
 mod predicate;
 pub mod receipt;
 mod returning;
 pub mod script;
 mod select;
-mod select_by_key;
 pub mod session;
 #[cfg(test)]
 mod spellings;
 mod tokens;
-mod update;
 pub mod xa;
 
 use crate::query::catalog::Layout;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Param, Predicate};
-pub use delete::delete;
+pub use change::{delete, update};
+pub use coalesced::{insert_one, insert_several, select_by_key, select_by_keys};
 pub use insert::insert;
-pub use insert_one::{insert_one, insert_several};
 pub use select::{count, explain, included, select, select_for_update, shared_by_pages};
-pub use select_by_key::{select_by_key, select_by_keys};
 use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
 use std::ops::Range;
 use std::sync::Arc;
-pub use update::update;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {

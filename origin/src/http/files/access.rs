@@ -3,7 +3,7 @@
 use super::query::Query;
 use crate::clock::now;
 use crate::database::media::MediaRow;
-use crate::http::rate_limit::admit_caller;
+use crate::http::request_context::admit_caller;
 use crate::http::request_metrics::RequestMetrics;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;

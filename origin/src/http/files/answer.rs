@@ -1,6 +1,6 @@
 //! Headers of media responses: content type and disposition, browser restrictions, caching.
 
-use super::super::etag::ETag;
+use super::super::respond::ETag;
 use super::access::Access;
 use super::disposition::{Disposition, essence};
 use super::query::{Query, Saving};

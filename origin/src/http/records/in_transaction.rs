@@ -6,7 +6,7 @@ use super::{Failure, read};
 use crate::database::DbError;
 use crate::database::run::{SessionEffect, Written, integer_json};
 use crate::database::transaction::{AnswerBudget, Rows, Transaction};
-use crate::http::etag::ETag;
+use crate::http::respond::ETag;
 use crate::query::catalog::{Layout, Traits};
 use crate::query::plan::include::Included;
 use crate::query::plan::scope::Scope;

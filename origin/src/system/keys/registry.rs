@@ -3,7 +3,6 @@
 //! of earlier generations are not used. A key's row that is changed by hand takes effect within a minute.
 
 mod entry;
-mod generations;
 mod roles;
 
 use std::collections::HashMap;
@@ -20,8 +19,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use self::entry::{CachedCaller, EntryBytes, KeyUse};
-use self::generations::{Generation, Generations};
+use self::entry::{CachedCaller, EntryBytes, Generation, Generations, KeyUse};
 use self::roles::Roles;
 use super::caller::Credential;
 use super::tokens::Issuers;

@@ -1,9 +1,9 @@
-//! Renders SELECT by an integer key, for one request or several.
+//! Renders SELECT by an integer key and INSERT of one record, for one request or several.
 
 use super::Statement;
 use super::builder::Builder;
 use super::predicate;
-use crate::query::plan::{KeyShape, Param};
+use crate::query::plan::{KeyShape, Operand, Param, RowShape};
 
 pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
     let mut sql = Builder::new();
@@ -50,4 +50,36 @@ fn rule(sql: &mut Builder, shape: &KeyShape) {
 
 fn from(sql: &mut Builder, shape: &KeyShape) {
     sql.syntax(" FROM ").table(shape.table()).syntax(" WHERE ").column(shape.table(), shape.key_column());
+}
+
+pub fn insert_one(shape: &RowShape, row: Vec<Param>) -> Statement {
+    insert("INSERT INTO ", shape, vec![row], shape.returning())
+}
+
+/// Fails instead of waiting for a row that another transaction has locked, since all of the requests would wait.
+pub fn insert_several(shape: &RowShape, rows: Vec<Vec<Param>>) -> Statement {
+    let words = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ";
+    insert(words, shape, rows, shape.table().key())
+}
+
+fn insert(words: &'static str, shape: &RowShape, rows: Vec<Vec<Param>>, returning: &[usize]) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax(words)
+        .table(shape.table())
+        .syntax(" (")
+        .list(shape.cells(), |sql, (at, _)| {
+            sql.column(shape.table(), *at);
+        })
+        .syntax(") VALUES ")
+        .list(rows, |sql, row| {
+            sql.syntax("(")
+                .list(shape.cells().iter().zip(row), |sql, ((_, form), param)| {
+                    sql.operand(Operand { param, form: *form });
+                })
+                .syntax(")");
+        });
+    if !returning.is_empty() {
+        sql.syntax(" RETURNING ").returned_key(shape.table(), returning);
+    }
+    sql.finish()
 }

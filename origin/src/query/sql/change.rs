@@ -1,13 +1,13 @@
-//! Renders UPDATE statements. If a change could break a condition of the caller's role, the session variable
+//! Renders UPDATE and DELETE statements. If a change could break a condition of the caller's role, the session variable
 //! `@selkie_denied` is set to 1 at a record that breaks it: MariaDB assigns from left to right, so that an expression
 //! after the changes sees the new values. A second statement reads the variable, before the transaction ends.
 
 use super::builder::Builder;
 use super::predicate::{self, filter};
-use super::{ResultColumns, Statement};
+use super::{ResultColumns, Statement, returning};
 use crate::query::catalog::Kind;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{Change, Param, Update};
+use crate::query::plan::{Change, Delete, Param, Update};
 
 /// Returns two statements, for one transaction, if the changed records must meet the role's condition.
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
@@ -45,8 +45,20 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     vec![sql.finish(), verdict.finish()]
 }
 
-pub(super) fn at_most(sql: &mut Builder, limit: Option<u64>) {
+fn at_most(sql: &mut Builder, limit: Option<u64>) {
     if let Some(limit) = limit {
         sql.syntax(" LIMIT ").param(Param::UInt(limit));
     }
+}
+
+pub fn delete(delete: Delete, scope: &Scope<'_>) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax("DELETE FROM ").table(scope.root());
+    filter(&mut sql, scope, delete.filter);
+    at_most(&mut sql, delete.limit);
+    if let Some(records) = &delete.records {
+        sql.syntax(" RETURNING ");
+        returning::records(&mut sql, records, scope);
+    }
+    sql.finish()
 }
