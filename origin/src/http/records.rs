@@ -21,7 +21,7 @@ use crate::query::sql;
 use axum::response::Response;
 use shared::error::Problem;
 use shared::operation::RecordOperation;
-use shared::operation::read::{Answer, ReadOne};
+use shared::operation::read::{ReadAnswer, ReadOne};
 use std::sync::Arc;
 
 pub(super) use describe::{describe, methods};
@@ -137,7 +137,7 @@ impl Attempt<'_> {
                 self.one(ReadingOne { statement, layout, includes: Vec::new(), format }, effect).await
             }
             Plan::SelectByKey(read) => Box::pin(self.by_key(&read)).await,
-            Plan::SelectOne(select, ReadOne { answer: Answer::Explanation, .. }) => {
+            Plan::SelectOne(select, ReadOne { answer: ReadAnswer::Explanation, .. }) => {
                 Box::pin(self.explain(select, scope, effect)).await
             }
             Plan::SelectOne(select, read) => {
@@ -147,7 +147,7 @@ impl Attempt<'_> {
             }
             Plan::Select(select, read) => {
                 let next = self.next_page(&select, read, scope)?;
-                if read.answer == Answer::Explanation {
+                if read.answer == ReadAnswer::Explanation {
                     return Box::pin(self.explain(select, scope, effect)).await;
                 }
                 let (reading, beyond) = self.reading(select, read, next, scope);
