@@ -9,7 +9,7 @@ use mysql_async::prelude::Queryable;
 use origin::database::admin::KeyStatus;
 use origin::system::System;
 use origin::system::keys::{KeyError, KeyRegistry};
-use origin::system::projects::{Claim, ProjectError};
+use origin::system::projects::{NameClaim, ProjectError};
 use shared::error::ErrorCode;
 use shared::ident::{ProjectName, RoleName};
 use shared::key::{Access, Grant, KeySet, RoleGrant, verify};
@@ -243,7 +243,7 @@ async fn missing_roles_are_looked_up_once_and_in_a_share_of_the_look_ups() {
     let system = Installation::new("").system(&server.address());
     system.prepare().await.unwrap();
     let other = ProjectName::parse("other").unwrap();
-    system.projects.create(&other, Claim::Refuse).await.unwrap();
+    system.projects.create(&other, NameClaim::Refuse).await.unwrap();
     let of_other = system.keys.issue(&other, Access::Full, "", None).await.unwrap();
     // Two keys of the first role, and more roles than there are connections.
     let names = ["one", "one", "two", "three", "four", "five"].map(|name| RoleName::parse(name).unwrap());
