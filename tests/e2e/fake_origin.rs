@@ -28,6 +28,8 @@ pub(crate) enum Manner {
     Hang,
     /// Sends these bytes and closes the connection. `REQUEST_ID` in the bytes is replaced by the request's id.
     Raw(&'static str),
+    /// Sends these bytes, as [`Manner::Raw`] does, before the request's body has come, and keeps the connection open.
+    Early(&'static str),
     /// Sends the first text, then the second text repeatedly while the connection is open.
     Drip(&'static str, &'static str),
     /// Forwards the request to a real origin, waits for its answer, and closes the connection without sending it.
@@ -80,6 +82,8 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
 struct Memory {
     seen: Vec<Seen>,
     left: usize,
+    /// The most connections of [`Manner::Early`] that were open at once.
+    open_max: usize,
 }
 
 pub(crate) struct FakeOrigin {
@@ -140,6 +144,10 @@ impl FakeOrigin {
     pub(crate) fn left(&self) -> usize {
         self.memory.lock().unwrap().left
     }
+
+    pub(crate) fn open_max(&self) -> usize {
+        self.memory.lock().unwrap().open_max
+    }
 }
 
 impl Drop for FakeOrigin {
@@ -186,6 +194,17 @@ async fn serve(mut stream: TcpStream, name: &str, manner: Manner, memory: &Mutex
         }
     };
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    if let Manner::Early(text) = manner {
+        let seen = Seen { head, body: Vec::new() };
+        let text = text.replace("REQUEST_ID", seen.header("x-request-id").unwrap_or_default());
+        {
+            let mut memory = memory.lock().unwrap();
+            memory.seen.push(seen);
+            memory.open_max = memory.open_max.max(memory.seen.len() - memory.left);
+        }
+        stream.write_all(text.as_bytes()).await?;
+        return stay(stream, memory).await;
+    }
     let length = header(&head, "content-length").and_then(|text| text.parse::<usize>().ok());
     let is_chunked = header(&head, "transfer-encoding").is_some();
     let is_whole = |bytes: &[u8]| match length {
@@ -245,9 +264,12 @@ async fn serve(mut stream: TcpStream, name: &str, manner: Manner, memory: &Mutex
             let _ = beyond.read(&mut answer).await?;
             return Ok(());
         }
-        Manner::Refuse | Manner::Close | Manner::WellAsked(_) | Manner::Ready(_) | Manner::Untrusting(_) => {
-            return Ok(());
-        }
+        Manner::Refuse
+        | Manner::Close
+        | Manner::Early(_)
+        | Manner::WellAsked(_)
+        | Manner::Ready(_)
+        | Manner::Untrusting(_) => return Ok(()),
     };
     stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await

@@ -6,14 +6,15 @@ use crate::core::{BodyLength, Drain, ReadBody};
 use futures_util::future::{Either, select};
 use shared::error::{ErrorCode, Problem};
 use shared::limits::EDGE_DRAIN_MAX_MS;
+use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 use worker::Context;
 use worker::js_sys::{self, BigInt, Date, Function, Object, Promise, Reflect, Uint8Array};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{
-    ReadableStream, ReadableStreamDefaultReader, Request, Response, ResponseInit, StreamPipeOptions, TransformStream,
-    WritableStream,
+    AbortController, ReadableStream, ReadableStreamDefaultReader, Request, Response, ResponseInit, StreamPipeOptions,
+    TransformStream, WritableStream,
 };
 use worker::worker_sys::FixedLengthStream;
 
@@ -32,31 +33,35 @@ fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
     }
 }
 
-/// A body that the runtime pipes to an origin.
+/// A body that the runtime pipes to an origin. Dropping it aborts the request to the origin, unless the body is sent.
 pub(crate) struct BodyPipe {
     source: ReadableStream,
     /// The first bytes of the body; none if the body is empty.
     first: Option<Object>,
-    /// The transfer, once it has started.
-    sent: Option<Promise>,
+    started: Option<Started>,
+    is_sent: Cell<bool>,
+}
+
+struct Started {
+    sent: Promise,
+    request: AbortController,
 }
 
 impl BodyPipe {
-    /// Awaits the first bytes of the request's body, `source`.
-    ///
-    /// # Errors
-    /// As [`whole`].
+    /// Awaits the first bytes of the request's body, `source`. Fails as [`whole`] does.
     pub(crate) async fn begin(source: ReadableStream, read: &ReadBody<'_>) -> Result<Self, Problem> {
         let reader: ReadableStreamDefaultReader = source.get_reader().unchecked_into();
         let first = arriving(reader.read(), read).await?;
         reader.release_lock();
         let first = Reflect::get(&first, &"value".into()).ok().and_then(|bytes| bytes.dyn_into().ok());
-        Ok(Self { source, first, sent: None })
+        Ok(Self { source, first, started: None, is_sent: Cell::new(false) })
     }
 
-    /// Starts to pipe the body to a new stream, and returns this stream.
+    /// Starts to pipe the body to a new stream, and returns this stream. [`BodyPipe::request`] must abort the request that
+    /// reads it.
     pub(crate) fn start(&mut self, length: BodyLength) -> Result<ReadableStream, JsValue> {
         let pipe = pipe(length)?;
+        let request = AbortController::new()?;
         if let Some(first) = self.first.take() {
             let writer = pipe.writable().get_writer()?;
             // If this fails, the transfer of the rest fails, too.
@@ -69,14 +74,41 @@ impl BodyPipe {
         // If the stream were aborted after the client broke off its body, the runtime would end the request to the
         // origin like a complete one. The request must be aborted instead.
         options.set_prevent_abort(true);
-        self.sent = Some(self.source.pipe_to_with_options(&pipe.writable(), &options));
+        let sent = self.source.pipe_to_with_options(&pipe.writable(), &options);
+        self.started = Some(Started { sent, request });
         Ok(pipe.readable())
+    }
+
+    pub(crate) fn request(&self) -> Option<&AbortController> {
+        self.started.as_ref().map(|started| &started.request)
     }
 
     /// Returns a future that completes when the origin has read the whole body, and fails if the origin stops reading
     /// or the client stops sending; `None` if the transfer has not started.
     pub(crate) fn sent(&self) -> Option<Awaited> {
-        self.sent.clone().map(Awaited::from)
+        self.started.as_ref().map(|started| Awaited::from(started.sent.clone()))
+    }
+
+    /// Records that [`BodyPipe::sent`] has completed.
+    pub(crate) fn complete(&self) {
+        self.is_sent.set(true);
+    }
+
+    pub(crate) fn is_sent(&self) -> bool {
+        self.is_sent.get()
+    }
+
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.request().is_some_and(|request| request.signal().aborted())
+    }
+
+    /// Aborts the request to the origin, unless the body is sent.
+    pub(crate) fn abort(&self) {
+        if let Some(request) = self.request()
+            && !self.is_sent()
+        {
+            request.abort();
+        }
     }
 
     /// After [`BodyPipe::sent`] has failed, returns whether the client broke off the body or framed it wrongly.
@@ -89,6 +121,12 @@ impl BodyPipe {
     }
 }
 
+impl Drop for BodyPipe {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
 /// Returns the problem of a body that the client broke off.
 pub(crate) fn broken_off() -> Problem {
     Problem::new(ErrorCode::InvalidBody, "The body ended before its announced length.")
@@ -96,24 +134,28 @@ pub(crate) fn broken_off() -> Problem {
 
 /// The part of a request's body that is still unread when the response is ready.
 pub(crate) enum Unread {
-    /// The body is being piped to an origin, which may still read the rest, or its first bytes were read.
-    Piped(BodyPipe, Drain),
+    /// The first bytes of the body were read, and the rest may still be piped to an origin. Without a [`Drain`], what the
+    /// origin doesn't read stays unread.
+    Piped(BodyPipe, Option<Drain>),
     /// No byte of the body was read.
-    Whole(ReadableStream, Drain),
+    Whole { source: ReadableStream, _drain: Drain },
 }
 
 impl Unread {
-    async fn drain(self) {
-        let (source, _drain) = match self {
+    async fn drain(&self) {
+        let source = match self {
             Self::Piped(pipe, drain) => {
                 if let Some(sent) = pipe.sent()
                     && sent.await.is_ok()
                 {
+                    return pipe.complete();
+                }
+                if drain.is_none() {
                     return;
                 }
-                (pipe.source, drain)
+                &pipe.source
             }
-            Self::Whole(source, drain) => (source, drain),
+            Self::Whole { source, .. } => source,
         };
         if let Ok(sink) = WritableStream::new() {
             // An error is ignored: the client may have disconnected meanwhile.
@@ -163,6 +205,20 @@ async fn arriving(part: Promise, read: &ReadBody<'_>) -> Result<JsValue, Problem
     }
 }
 
+/// Reads the first `length` bytes of a response, and returns a copy of the response with this body.
+pub(crate) async fn held(response: &Response, length: u64) -> Result<Response, JsValue> {
+    let mut bytes = Vec::new();
+    if let Some(body) = response.body() {
+        let reader: ReadableStreamDefaultReader = body.get_reader().unchecked_into();
+        while (bytes.len() as u64) < length {
+            let piece = Awaited::from(reader.read()).await?;
+            let piece: Uint8Array = Reflect::get(&piece, &"value".into())?.dyn_into()?;
+            bytes.append(&mut piece.to_vec());
+        }
+    }
+    Response::new_with_opt_js_u8_array_and_init(Some(&Uint8Array::from(&*bytes)), response.unchecked_ref())
+}
+
 /// Returns a response whose head is sent at once, but which ends only after the rest of the request's body is drained,
 /// or after [`EDGE_DRAIN_MAX_MS`]. Otherwise the runtime closes the connection, and a client that is still sending often
 /// loses the response. A response without a body is returned unchanged.
@@ -181,10 +237,10 @@ pub(crate) fn answer_early(
     options.set_prevent_close(true);
     let written = Awaited::from(answer.pipe_to_with_options(&writable, &options));
     context.wait_until(async move {
-        let draining = pin!(unread.drain());
-        let draining = select(draining, Timer::from(Duration::from_millis(EDGE_DRAIN_MAX_MS)));
-        let (written, _) = futures_util::future::join(written, draining).await;
-        if written.is_ok() {
+        select(pin!(unread.drain()), Timer::from(Duration::from_millis(EDGE_DRAIN_MAX_MS))).await;
+        // Aborts the request to the origin if its body is not sent: its answer would not end, either.
+        drop(unread);
+        if written.await.is_ok() {
             // An error is ignored: the client may have disconnected meanwhile.
             let _ = Awaited::from(writable.close()).await;
         }

@@ -17,12 +17,11 @@ use futures_util::future::{Either, LocalBoxFuture, select};
 use shared::error::Problem;
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::request_id;
-use std::cell::Cell;
 use std::pin::pin;
 use std::time::Duration;
 use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
-use worker::web_sys::{Request, RequestInit, Response};
+use worker::web_sys::{AbortController, Request, RequestInit, Response};
 
 /// Maximum origins to which one request is sent: a second origin is tried if the first failed and repeating is safe. An
 /// origin that fails its health check, or reports that it can't reach its database, does not count.
@@ -33,6 +32,10 @@ const SENDING_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The longest interval at which a waiting request asks for its slot. The platform forbids that another request wakes it.
 const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Maximum length of an answer that the edge holds, since it came before the request's body was sent. The origin's
+/// refusals are shorter; at most 500 requests with forged tokens have a slot, so that they take 8 MB.
+const HELD_MAX_BYTES: u64 = 16 * 1024;
 
 pub(crate) struct OriginAnswer {
     pub(crate) response: Response,
@@ -47,6 +50,14 @@ impl OriginAnswer {
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)
+    }
+
+    /// Returns the length of a body that may be held in memory.
+    fn short_length(&self) -> Option<u64> {
+        match BodyLength::announced(self.header("content-length")) {
+            BodyLength::Known(bytes @ ..=HELD_MAX_BYTES) if self.header("content-encoding").is_none() => Some(bytes),
+            _ => None,
+        }
     }
 
     /// Checks that the response comes from Selkie and not, for example, from a proxy. Fails as [`core::judge`] does.
@@ -65,15 +76,13 @@ pub(crate) struct Forwarding<'a> {
     incoming: &'a IncomingRequest,
     caller: Caller,
     pipe: Option<BodyPipe>,
-    /// Whether the origin has read the whole piped body.
-    is_sent: Cell<bool>,
     origin_ms: Option<f64>,
 }
 
 impl<'a> Forwarding<'a> {
     pub(crate) fn new(request: &'a Request, incoming: &'a IncomingRequest) -> Self {
         let caller = Caller::default();
-        Self { request, incoming, caller, pipe: None, is_sent: Cell::new(false), origin_ms: None }
+        Self { request, incoming, caller, pipe: None, origin_ms: None }
     }
 
     /// Sets for whom the request counts in [`Gateway::in_flight`].
@@ -117,17 +126,19 @@ impl<'a> Forwarding<'a> {
         self.origin_ms = origin_ms;
     }
 
-    /// Returns the unread rest of the request's body, if it must be drained. There is none if the body was piped
-    /// completely, or if [`body::whole`] has begun to read it.
-    pub(crate) fn unread(self, gateway: &Gateway) -> Option<Unread> {
-        if !self.incoming.head.has_body || self.is_sent.get() {
+    /// Returns the unread rest of the request's body, if it must be drained, or if its pipe must end. There is none if the
+    /// body was piped completely, or if [`body::whole`] has begun to read it.
+    pub(crate) fn unread(mut self, gateway: &Gateway) -> Option<Unread> {
+        let pipe = self.pipe.take();
+        if !self.incoming.head.has_body || pipe.as_ref().is_some_and(BodyPipe::is_sent) {
             return None;
         }
-        let drain = gateway.drain(self.incoming.body, self.address(gateway), now())?;
-        match self.pipe {
+        let drain = gateway.drain(self.incoming.body, self.address(gateway), now());
+        match pipe {
+            Some(pipe) if drain.is_none() && pipe.is_aborted() => None,
             Some(pipe) => Some(Unread::Piped(pipe, drain)),
             None if self.request.body_used() => None,
-            None => self.request.body().map(|body| Unread::Whole(body, drain)),
+            None => Some(Unread::Whole { source: self.request.body()?, _drain: drain? }),
         }
     }
 
@@ -214,7 +225,36 @@ impl<'a> Forwarding<'a> {
         self.pipe = Some(pipe);
         let (_slot, readable) = started?;
         let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, readable, sending, Repeat::Never));
-        asking.await
+        let answer = asking.await;
+        self.end_pipe(gateway, answer).await
+    }
+
+    /// Aborts a request to the origin whose answer came before its body was sent, after reading the answer. Until the body
+    /// ends, the runtime keeps the connection to the origin open, and does not tell the end of the answer.
+    async fn end_pipe(
+        &self,
+        gateway: &Gateway,
+        answer: Result<OriginAnswer, Problem>,
+    ) -> Result<OriginAnswer, Problem> {
+        let Some(pipe) = self.pipe.as_ref().filter(|pipe| !pipe.is_sent()) else {
+            return answer;
+        };
+        let held = match answer {
+            Err(problem) => Err(problem),
+            Ok(answer) => match answer.short_length() {
+                None => return Ok(answer),
+                Some(length) => {
+                    let reading = pin!(body::held(&answer.response, length));
+                    let held = match select(reading, Timer::from(gateway.config().origin_timeout)).await {
+                        Either::Left((held, _)) => held.map_err(|error| self.refused(&error)),
+                        Either::Right(_) => Err(NoAnswer::Timeout.problem()),
+                    };
+                    held.map(|response| OriginAnswer { response, ..answer })
+                }
+            },
+        };
+        pipe.abort();
+        held
     }
 
     /// Sends the request to one origin after the other until one answers or no further attempt is allowed. With
@@ -349,9 +389,10 @@ impl Attempts<'_> {
             let url = self.forwarding.incoming.target(origins.url(pick));
             // The runtime aborts requests in flight when the client's request ends. A separate abort is only needed if
             // a second origin may be tried, to abort the first attempt, or if the client may break off a streamed body.
-            match origins.is_one() && sending.is_none() {
-                true => Exchange::start(&url, init),
-                false => Exchange::start_abortable(&url, init),
+            match self.forwarding.pipe.as_ref().and_then(BodyPipe::request) {
+                Some(piped) => Exchange::start_abortable(&url, init, piped.clone()),
+                None if origins.is_one() => Exchange::start(&url, init),
+                None => AbortController::new().and_then(|alone| Exchange::start_abortable(&url, init, alone)),
             }
         };
         let exchange = exchange.map_err(|error| self.broken(&error))?;
@@ -401,11 +442,12 @@ impl Attempts<'_> {
             match select(exchange, sent_or_late).await {
                 Either::Left((answer, _)) => return Ok(Either::Left(answer)),
                 Either::Right((Either::Left((sent, _)), exchange)) => {
-                    self.forwarding.is_sent.set(sent.is_ok());
-                    if let (Err(_), Some(pipe)) = (sent, &self.forwarding.pipe)
-                        && pipe.is_broken().await
-                    {
-                        return Err(FailedAttempt::broken_off(body::broken_off()));
+                    match (sent, &self.forwarding.pipe) {
+                        (Ok(_), Some(pipe)) => pipe.complete(),
+                        (Err(_), Some(pipe)) if pipe.is_broken().await => {
+                            return Err(FailedAttempt::broken_off(body::broken_off()));
+                        }
+                        _ => {}
                     }
                     return Ok(Either::Right(exchange));
                 }

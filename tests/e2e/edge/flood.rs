@@ -11,7 +11,9 @@ use crate::roles::{Caller, role_of};
 use crate::service::shared;
 use crate::test_db::{TestDb, unique};
 use crate::worker::Worker;
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
+use futures_util::stream;
 use machines::process::allow_open_files;
 use reqwest::Method;
 use serde_json::json;
@@ -27,6 +29,8 @@ cases! {
         the_origin_refuses_before_the_body_has_come,
         one_key_leaves_slots_to_the_others_of_its_project,
         refused_bodies_that_never_come_take_little_memory,
+        clients_who_leave_after_an_early_refusal_leave_no_connection_behind,
+        refused_bodies_that_never_come_take_few_connections_to_the_origin,
         a_crowd_of_one_project_is_answered,
         callers_who_leave_at_once_take_nothing_from_others,
     ],
@@ -138,6 +142,51 @@ async fn refused_bodies_that_never_come_take_little_memory(_: Host) {
     let grown = worker.memory_kib().saturating_sub(begun);
     assert!(grown < GROWTH_MAX_KIB, "{grown} KiB more than {begun} KiB");
     drop(silent);
+}
+
+/// How a body is announced that the edge pipes, and its first bytes.
+const PIPED: [(&str, &[u8]); 2] =
+    [("Content-Length: 2000000", b"{\"query\": "), ("Transfer-Encoding: chunked", b"a\r\n{\"query\": \r\n")];
+
+/// Sends a request with a forged token and only the first bytes of its body, and waits for the refusal.
+async fn refused_early(worker: &Worker, (framing, first): (&str, &[u8])) -> Wire {
+    let headers = format!("Authorization: Bearer {FORGED}\r\nContent-Type: application/json\r\n{framing}\r\n");
+    let mut wire = Wire::open(&worker.url).await;
+    wire.send(&[&raw::request("POST", b"/api/v1/sql", &headers, b""), first].concat()).await;
+    assert_eq!(wire.answer().await.map(|answer| answer.code()).as_deref(), Some("invalid_key"), "{framing}");
+    wire
+}
+
+async fn clients_who_leave_after_an_early_refusal_leave_no_connection_behind(_: Host) {
+    const CLIENTS: usize = 100;
+    let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
+    let begun = worker.descriptors();
+    for piped in PIPED {
+        for _ in 0..CLIENTS {
+            drop(refused_early(&worker, piped).await);
+        }
+        eventually("the connections are closed", WAIT_MAX, || async {
+            (worker.descriptors() < begun + CLIENTS / 5).then_some(())
+        })
+        .await;
+    }
+}
+
+async fn refused_bodies_that_never_come_take_few_connections_to_the_origin(_: Host) {
+    const CLIENTS: usize = 300;
+    const AT_ONCE: usize = 20;
+    const REFUSAL: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Type: application/json\r\nX-Request-Id: REQUEST_ID\r\n\
+        Connection: close\r\nContent-Length: 63\r\n\r\n{\"success\":false,\"payload\":null,\"error\":{\"code\":\"invalid_key\"}}";
+    for piped in PIPED {
+        let origin = FakeOrigin::start("a", Manner::Early(REFUSAL)).await;
+        let worker = Worker::start(&[("ORIGINS", &origin.url)]);
+        let silent: Vec<_> =
+            stream::iter(0..CLIENTS).map(|_| refused_early(&worker, piped)).buffer_unordered(AT_ONCE).collect().await;
+        // Some whose refusals were just passed on are about to be closed.
+        assert!(origin.open_max() <= 5 * AT_ONCE, "{} connections: {}", origin.open_max(), piped.0);
+        eventually("all connections are closed", WAIT_MAX, || async { (origin.left() == CLIENTS).then_some(()) }).await;
+        drop(silent);
+    }
 }
 
 async fn a_crowd_of_one_project_is_answered(_: Host) {

@@ -24,10 +24,9 @@ impl Exchange {
         Ok(Self { answer: Awaited::from(scope.fetch_with_str_and_init(url, init)), controller: None })
     }
 
-    /// Sends a request that is aborted if the [`Exchange`] is dropped. This makes the request up to a tenth more
+    /// Sends a request that `controller` aborts if the [`Exchange`] is dropped. This makes the request up to a tenth more
     /// expensive.
-    pub(super) fn start_abortable(url: &str, init: &RequestInit) -> Result<Self, JsValue> {
-        let controller = AbortController::new()?;
+    pub(super) fn start_abortable(url: &str, init: &RequestInit, controller: AbortController) -> Result<Self, JsValue> {
         init.set_signal(Some(&controller.signal()));
         let mut exchange = Self::start(url, init)?;
         exchange.controller = Some(controller);

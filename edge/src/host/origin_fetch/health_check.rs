@@ -6,6 +6,7 @@ use futures_util::future::Either;
 use shared::error::UNAVAILABLE_HEADER;
 use shared::request_id;
 use shared::security::EDGE_SECRET_HEADER;
+use worker::web_sys::AbortController;
 
 impl Attempts<'_> {
     /// Returns whether the origin must pass a health check before the request is sent. This is the case if there are
@@ -32,7 +33,8 @@ impl Attempts<'_> {
         let secret = self.gateway.config().access.edge_secret.as_ref();
         let mut sent = vec![(request_id::HEADER, incoming.request_id.as_str())];
         sent.extend(secret.map(|secret| (EDGE_SECRET_HEADER, secret.text())));
-        let exchange = headers::request_init("GET", &sent).and_then(|init| Exchange::start_abortable(&url, &init));
+        let exchange = headers::request_init("GET", &sent)
+            .and_then(|init| Exchange::start_abortable(&url, &init, AbortController::new()?));
         let Ok(exchange) = exchange else {
             return Health::Down;
         };
