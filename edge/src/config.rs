@@ -89,9 +89,6 @@ pub enum ConfigError {
 
 impl Config {
     /// Parses the configuration. `variable` returns the value of a variable.
-    ///
-    /// # Errors
-    /// A [`ConfigError`] for the first variable that is missing or invalid.
     pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
         let required = |name| set(variable(name)).ok_or(ConfigError::Missing(name));
         let timeout = |name, default| match set(variable(name)) {

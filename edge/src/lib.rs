@@ -27,10 +27,7 @@ thread_local! {
     static GATEWAY: OnceCell<Rc<Gateway>> = const { OnceCell::new() };
 }
 
-/// Handles a request.
-///
-/// # Errors
-/// The runtime has no randomness or refuses to build a response; no input can cause either.
+/// Fails if the runtime has no randomness or refuses to build a response; no input can cause either.
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();

@@ -24,7 +24,6 @@ enum PageKeys {
 pub struct EdgeSecret(String);
 
 impl EdgeSecret {
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.0
     }
@@ -80,9 +79,6 @@ impl AccessConfig {
     /// Refuses a full-access key in a request of a web page, unless the configuration allows it. A request with
     /// `Origin` counts as one of a web page: browsers send `Origin` with cross-origin requests and with all requests
     /// that may write.
-    ///
-    /// # Errors
-    /// `permission_denied` if the request has an `Origin` and a full-access key, unless the configuration allows it.
     pub fn check_page(&self, origin: Option<&str>, grant: &Grant) -> Result<(), Problem> {
         if origin.is_none() || *grant != Grant::Full || self.page_keys == PageKeys::Any {
             return Ok(());

@@ -11,13 +11,11 @@ pub struct Origin {
 
 impl Origin {
     /// Returns the origin's scheme, host and port, without a path or a trailing slash.
-    #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
     /// Returns the regions whose clients prefer this origin; empty if the entry has no `near`.
-    #[must_use]
     pub fn near(&self) -> &[Region] {
         &self.near
     }
@@ -29,14 +27,12 @@ pub struct Region([u8; 2]);
 
 impl Region {
     /// Parses a code in any case; `None` unless it has two ASCII letters or digits.
-    #[must_use]
     pub fn parse(code: &str) -> Option<Self> {
         let code: [u8; 2] = code.as_bytes().try_into().ok()?;
         let code = code.map(|byte| byte.to_ascii_uppercase());
         code.iter().all(u8::is_ascii_alphanumeric).then_some(Self(code))
     }
 
-    #[must_use]
     pub fn code(self) -> [char; 2] {
         self.0.map(char::from)
     }

@@ -18,46 +18,39 @@ pub struct Answer {
 
 impl Answer {
     /// Creates a response without a body, with the same security headers as the origin's responses.
-    #[must_use]
     pub fn new(status: u16) -> Self {
         let headers = security::HEADERS.map(|(name, value)| (name, Cow::Borrowed(value)));
         Self { status, headers: headers.into_iter().collect(), body: Vec::new() }
     }
 
     /// Creates a response without headers or body.
-    #[must_use]
     pub fn bare(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: Vec::new() }
     }
 
-    #[must_use]
     pub fn json(status: u16, body: Vec<u8>) -> Self {
         let mut answer = Self::new(status).with("content-type", "application/json");
         answer.body = body;
         answer
     }
 
-    #[must_use]
     pub fn problem(problem: &Problem, request_id: &RequestId) -> Self {
         let answer = Self::json(problem.status(), problem.to_json(request_id.as_str()));
         let headers = problem.headers();
         headers.fold(answer, |answer, (name, value)| answer.with(name, value.into_owned()))
     }
 
-    #[must_use]
     pub fn preflight(cors: &CorsOrigins) -> Self {
         let headers = cors.preflight_headers();
         headers.fold(Self::new(204), |answer, (name, value)| answer.with(name, value))
     }
 
-    #[must_use]
     pub fn with(mut self, name: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 
     /// Copies the headers with these names from `from`, if present.
-    #[must_use]
     pub fn with_those(self, from: &Headers, names: &[&'static str]) -> Self {
         let pairs = names.iter().filter_map(|name| Some((*name, from.get(name)?.to_owned())));
         pairs.fold(self, |answer, (name, value)| answer.with(name, value))
@@ -81,7 +74,6 @@ impl Answer {
         }
     }
 
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers().find_map(|(known, value)| (known == name).then_some(value))
     }

@@ -111,10 +111,8 @@ impl ReadBody<'_> {
         }
     }
 
-    /// Checks whether reading may go on. Ask repeatedly while the body is incomplete.
-    ///
-    /// # Errors
-    /// `invalid_body` if the body takes too long; `overloaded` if it was given up for others.
+    /// Checks whether reading may go on: `invalid_body` if the body takes too long, `overloaded` if it was given up for
+    /// others. Ask repeatedly while the body is incomplete.
     pub fn check(&self, now: u64) -> Result<(), Problem> {
         if self.bodies.reading.borrow().index_of(self.number).is_none() {
             let message = "The body arrived too slowly, and others needed the memory for theirs.";

@@ -82,7 +82,6 @@ impl Caller {
 
 /// Returns the name of the group of a client address: the address, or the first 64 bits of an IPv6 address, since one
 /// client has all addresses that begin with them.
-#[must_use]
 pub fn address_group(address: Option<&str>) -> Box<str> {
     let address = address.unwrap_or_default();
     match address.parse::<Ipv6Addr>() {

@@ -33,7 +33,6 @@ pub struct Drain {
 impl Drain {
     /// Counts a body that is drained from `now` on, in ms since 1970. `address` is the group of the client's address.
     /// Returns `None` if the body must not be drained: it is short, or too many are.
-    #[must_use]
     pub fn begin(drains: &Rc<RefCell<Drains>>, length: BodyLength, address: Box<str>, now: u64) -> Option<Self> {
         if matches!(length, BodyLength::Known(..=EDGE_UNDRAINED_BODY_MAX_BYTES)) {
             return None;

@@ -45,7 +45,6 @@ pub struct FailedAttempt {
 impl FailedAttempt {
     /// Returns the failure of an origin that did not answer the request in time and fails a health check: `None` if
     /// the check says nothing against the origin.
-    #[must_use]
     pub fn unanswered(health: Health) -> Option<Self> {
         let cause = match health {
             Health::Well | Health::Unclear => return None,
@@ -55,37 +54,31 @@ impl FailedAttempt {
         Some(Self::of(NoAnswer::Timeout.problem(), cause))
     }
 
-    #[must_use]
     pub fn slow() -> Self {
         Self::of(NoAnswer::Timeout.problem(), FailureCause::Slow)
     }
 
     /// Returns the failure of a request whose client broke off the body.
-    #[must_use]
     pub fn broken_off(problem: Problem) -> Self {
         Self::of(problem, FailureCause::Client)
     }
 
     /// Returns the failure of a connection that could not be opened or broke.
-    #[must_use]
     pub fn broken(cause: FailureCause, runtime_message: String) -> Self {
         Self { runtime_message, ..Self::of(NoAnswer::Unreachable.problem(), cause) }
     }
 
     /// Returns the failure of an origin that failed a health check before the request was sent.
-    #[must_use]
     pub fn unsent() -> Self {
         Self { is_unsent: true, ..Self::of(NoAnswer::Unreachable.problem(), FailureCause::Origin) }
     }
 
-    #[must_use]
     pub fn without_database() -> Self {
         let problem = Problem::new(ErrorCode::DatabaseUnavailable, "The origin can't reach its database.");
         Self::of(problem, FailureCause::Database)
     }
 
     /// Returns the failure for a response that did not come from Selkie.
-    #[must_use]
     pub fn foreign(status: u16, problem: Problem) -> Self {
         // Statuses with which Cloudflare reports that there is no route or no connection to the origin. 522 is not
         // among them, since Cloudflare also sends it when an open connection falls silent.
@@ -106,7 +99,6 @@ impl FailedAttempt {
     }
 
     /// Returns whether the request may be sent to another origin.
-    #[must_use]
     pub fn may_be_repeated(&self, repeat: Repeat) -> bool {
         match repeat {
             Repeat::Always => self.cause != FailureCause::Slow,
@@ -116,13 +108,11 @@ impl FailedAttempt {
     }
 
     /// Returns whether the request itself is at fault, so that every other origin would refuse it too.
-    #[must_use]
     pub fn is_of_caller(&self) -> bool {
         !self.problem.code().retryable()
     }
 
     /// Returns the problem for the client, with a hint if a write may have succeeded despite the failure.
-    #[must_use]
     pub fn problem(self, repeat: Repeat) -> Problem {
         if repeat == Repeat::Always || self.is_unsent || self.is_of_caller() {
             return self.problem;

@@ -64,7 +64,6 @@ enum Authenticated {
 impl BodyPlan {
     /// Returns when the request may be sent to another origin. A request with an `Idempotency-Key` is safe to repeat,
     /// because `admit`, here or at the origin, refuses the header on operations that don't support it.
-    #[must_use]
     pub fn repeat(&self, request: &IncomingRequest) -> Repeat {
         let action = match self {
             Self::Drop => None,
@@ -95,7 +94,6 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    #[must_use]
     pub fn new(config: Config) -> Self {
         let tokens = TokenCache::new(config.keys.clone(), TOKEN_CACHE_CAPACITY);
         let silence_max = config.origin_connect_timeout.as_millis() as u64;
@@ -108,22 +106,18 @@ impl Gateway {
         Self { cache, config, tokens, users, origins, in_flight, bodies, drains, refusal_lines }
     }
 
-    #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    #[must_use]
     pub fn cache(&self) -> &Cache {
         &self.cache
     }
 
-    #[must_use]
     pub fn in_flight(&self) -> &InFlight {
         &self.in_flight
     }
 
-    #[must_use]
     pub fn bodies(&self) -> &Bodies {
         &self.bodies
     }
@@ -133,13 +127,11 @@ impl Gateway {
         Drain::begin(&self.drains, length, address, now)
     }
 
-    #[must_use]
     pub fn refusal_lines(&self) -> &RefusalLines {
         &self.refusal_lines
     }
 
     /// Returns the origins and their health. The returned borrow must end before any await.
-    #[must_use]
     pub fn origins(&self) -> RefMut<'_, Origins> {
         self.origins.borrow_mut()
     }
@@ -147,10 +139,6 @@ impl Gateway {
     /// Decides who answers a request, and records route, action and caller in `log`. `now` is in seconds since 1970.
     /// `has_signed` returns whether a key signed a user's token, or `None` if the runtime can't tell. Only `has_signed`
     /// is awaited.
-    ///
-    /// # Errors
-    /// Errors of the shared parsers, of authentication and of the policy; `method_not_allowed`; `body_too_large`;
-    /// `permission_denied` for a web page that may not use the key or call MCP.
     pub async fn decide(
         &self,
         request: &IncomingRequest,
@@ -289,9 +277,6 @@ pub struct CheckedBody {
 
 impl CheckedBody {
     /// Checks the whole body, of a request with this `Content-Type`, as the origin does.
-    ///
-    /// # Errors
-    /// The error of [`Pending::finish`] or of [`Parser`].
     pub fn check(self, content_type: Option<&str>, bytes: &[u8]) -> Result<(), Problem> {
         if self.pending.body() != BodyUse::Upload {
             return self.pending.finish(bytes).map(drop);

@@ -23,7 +23,6 @@ pub struct Headers {
 
 impl Headers {
     /// Parses `name,value` lines.
-    #[must_use]
     pub fn parse(text: String) -> Self {
         let mut ends = Vec::with_capacity(32);
         let mut start = 0;
@@ -46,7 +45,6 @@ impl Headers {
     }
 
     /// Returns a header's value; `None` if it is missing. `name` must be in lower case.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         // Compares bytes, since comparing `str` slices checks character boundaries: each request makes some forty
         // calls.
@@ -81,10 +79,7 @@ pub struct RequestParts {
 
 impl RequestParts {
     /// Checks the URL and the headers, including faults for which the origin's HTTP parser would refuse the request.
-    ///
-    /// # Errors
-    /// The errors of [`request::check_url`] and [`request::check_headers`]; `invalid_body` for a body with both
-    /// `Content-Length` and `Transfer-Encoding`.
+    /// A body with both `Content-Length` and `Transfer-Encoding` is `invalid_body`.
     pub fn check(&self) -> Result<(), Problem> {
         let (path, query) = split_url(&self.url);
         request::check_url(path, query)?;
@@ -170,7 +165,6 @@ pub type RequestHeaders<'a> = Vec<(&'a str, &'a str)>;
 
 /// Returns the headers of the request to an origin, without `Accept-Encoding`. `seen_address` is the client's address
 /// with its port, as reported by the runtime; it is ignored if the configuration trusts a header instead.
-#[must_use]
 pub fn forwarded<'a>(
     request: &'a IncomingRequest,
     access: &'a AccessConfig,
@@ -197,7 +191,6 @@ pub fn forwarded<'a>(
 }
 
 /// Returns the client's address, from the header that the configuration trusts or, without one, from the runtime.
-#[must_use]
 pub fn client_address<'a>(
     request: &'a IncomingRequest,
     access: &AccessConfig,
@@ -240,7 +233,6 @@ pub enum Change {
 
 /// Returns the necessary changes to a response's headers. The list is minimal, since each change is a call of the
 /// runtime.
-#[must_use]
 pub fn answer_changes(
     headers: &Headers,
     request: &IncomingRequest,
@@ -279,7 +271,6 @@ pub fn answer_changes(
 }
 
 /// Returns whether a client may have this header removed by listing it in `Connection`.
-#[must_use]
 pub fn may_be_of_connection(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     !TUS_HEADERS.contains(&name.as_str()) && !END_TO_END.contains(&name.as_str())
@@ -298,7 +289,6 @@ pub(super) fn lists(header: Option<&str>, item: &str) -> bool {
 }
 
 /// Returns the edge's part of `Server-Timing`, in ms: the edge's own work and, if an origin was asked, the wait for it.
-#[must_use]
 pub fn server_timing(total_ms: f64, origin_ms: Option<f64>) -> String {
     // Whole milliseconds, since the runtime's clock is no more precise.
     let whole = |ms: f64| ms.max(0.0) as u32;

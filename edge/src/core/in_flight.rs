@@ -104,11 +104,9 @@ impl InFlight {
 }
 
 impl Slot<'_> {
-    /// Returns whether the request may be sent. If not, ask again within a tenth of a second.
-    ///
-    /// # Errors
-    /// `overloaded` if the request has waited for too long, or too many wait; `rate_limited` instead if its group or
-    /// member uses its share and others wait.
+    /// Returns whether the request may be sent. If not, ask again within a tenth of a second. Fails with `overloaded` if the
+    /// request has waited for too long, or too many wait; with `rate_limited` instead if its group or member uses its share
+    /// and others wait.
     pub fn is_granted(&self, now: u64) -> Result<bool, Problem> {
         self.in_flight.pools.borrow_mut()[self.class as usize]
             .is_granted(self.number, now)

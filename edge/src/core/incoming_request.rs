@@ -29,7 +29,6 @@ pub enum BodyLength {
 
 impl BodyLength {
     /// Parses `Content-Length`.
-    #[must_use]
     pub fn announced(content_length: Option<&str>) -> Self {
         match content_length.map(str::parse) {
             Some(Ok(bytes)) => Self::Known(bytes),
@@ -54,9 +53,6 @@ pub struct IncomingRequest {
 impl IncomingRequest {
     /// Parses a request's head at `now_ms`, in milliseconds since 1970. `random` returns random bytes, for a request id
     /// if the client sent none that is well-formed, and for the id of a span if the client sent a `traceparent`.
-    ///
-    /// # Errors
-    /// The error of `random`.
     pub fn read<E>(head: RequestParts, now_ms: u64, random: impl Fn() -> Result<[u8; 10], E>) -> Result<Self, E> {
         let (path, _) = split_url(&head.url);
         let path = request::resolve_dot_segments(path).into_owned();
@@ -80,32 +76,27 @@ impl IncomingRequest {
     }
 
     /// Returns the HTTP method, in upper case.
-    #[must_use]
     pub fn method(&self) -> &str {
         &self.head.method
     }
 
     /// Returns the URL's query, percent-encoded, without its `?`.
-    #[must_use]
     pub fn query(&self) -> Option<&str> {
         split_url(&self.head.url).1
     }
 
     /// Returns a header's value; `None` if it is missing. `name` must be in lower case.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.headers.get(name)
     }
 
     /// Returns whether `Origin` names the host that was called: this installation serves the page, for example the
     /// console.
-    #[must_use]
     pub fn is_of_own_page(&self) -> bool {
         self.header("origin").is_some_and(|origin| is_origin_of(origin, &self.head.url))
     }
 
     /// Returns whether the response may list files whose cache entries must be purged.
-    #[must_use]
     pub fn may_change_media(&self) -> bool {
         const MEDIA: &str = "/api/v1/media";
         self.method() != "GET" && (self.path.starts_with(MEDIA) || self.path == MCP)
@@ -118,7 +109,6 @@ impl IncomingRequest {
     }
 
     /// Returns the URL of the request at an origin. `base` is the origin's URL without a path.
-    #[must_use]
     pub fn target(&self, base: &str) -> String {
         match self.query() {
             Some(query) => format!("{base}{}?{query}", self.path),

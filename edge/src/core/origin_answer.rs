@@ -27,7 +27,6 @@ pub enum Form {
 
 impl Form {
     /// Returns the kind of body of successful responses at a path.
-    #[must_use]
     pub fn at(path: &str) -> Self {
         if path.starts_with(FilePath::PREFIX) || path == "/" || route::page(path).is_some() {
             Self::File
@@ -47,7 +46,6 @@ pub enum NoAnswer {
 }
 
 impl NoAnswer {
-    #[must_use]
     pub fn problem(self) -> Problem {
         match self {
             Self::Unreachable => Problem::new(
@@ -63,11 +61,6 @@ const SUCCESS_TYPES: [&str; 3] = ["application/json", "text/csv", "application/x
 
 /// Checks that a response comes from Selkie: it repeats the request id `sent`, and its status and media type match
 /// `form`.
-///
-/// # Errors
-/// `origin_unreachable` or `origin_timeout` for the statuses with which Cloudflare reports this; `invalid_request`,
-/// `body_too_large`, `uri_too_long` or `headers_too_large` if an HTTP server in between refused the request; otherwise
-/// `bad_origin_answer`.
 pub fn judge(head: &OriginHead<'_>, form: Form, sent: &RequestId) -> Result<(), Problem> {
     // Selkie's origin repeats the request id in every response; other servers don't.
     let is_ours = head.request_id == Some(sent.as_str());
@@ -111,7 +104,6 @@ fn foreign(status: u16) -> Problem {
 }
 
 /// Returns whether the value of `x-selkie-unavailable` says that the origin can't reach its database.
-#[must_use]
 pub fn lacks_database(unavailable: Option<&str>) -> bool {
     unavailable == Some(UNAVAILABLE_DATABASE)
 }
@@ -119,7 +111,6 @@ pub fn lacks_database(unavailable: Option<&str>) -> bool {
 /// Returns whether an answer of Selkie's with this status to a health check tells that the origin can serve, unless
 /// [`lacks_database`]. An origin that refuses to tell (403) does not; one whose storage of files is gone (503) serves
 /// records.
-#[must_use]
 pub fn passes_check(status: u16) -> bool {
     matches!(status, 200 | 503)
 }

@@ -19,7 +19,6 @@ impl Outcome {
     /// Returns the log line: a JSON object. Nothing is escaped, since the request id is the only text that callers
     /// choose, and its characters need no escaping.
     /// `unlogged` is the number of requests that got no line before this one.
-    #[must_use]
     pub fn line(&self, request: &IncomingRequest, log: &RequestLog, unlogged: u32) -> String {
         let mut line = String::with_capacity(256);
         let (id, method, route, status) = (&request.request_id, log.method(), log.route_name(), self.status);

@@ -31,7 +31,6 @@ pub enum Silence {
 
 impl Silence {
     /// Judges an origin that has not answered when the `nth` timer of `timeout_ms` fires after `waited_ms`.
-    #[must_use]
     pub fn judge(nth: u32, timeout_ms: u64, waited_ms: u64) -> Self {
         match waited_ms > timeout_ms + LATE_MAX_MS {
             true if nth == 1 => Self::Again,

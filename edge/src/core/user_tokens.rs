@@ -24,11 +24,8 @@ impl UserTokens {
     /// Verifies the token of another issuer; `None` for an API key, and for text that is no signed JWT with an issuer.
     /// `has_signed` returns whether a key signed the token, or `None` if it can't tell. Returns
     /// [`UserCaller::Unverified`] if no issuer is listed, if an unlisted key may have signed the token, or if
-    /// `has_signed` returns `None`.
-    ///
-    /// # Errors
-    /// `invalid_key` if other issuers are listed; `invalid_key` or `expired_key` if the origin would have to refuse the
-    /// token too.
+    /// `has_signed` returns `None`. Refuses the token if only other issuers are listed, or if the origin would have to refuse
+    /// it too.
     pub(super) async fn verify(
         &self,
         token: Token<'_>,

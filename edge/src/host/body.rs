@@ -181,10 +181,7 @@ impl WholeBody<'_> {
     }
 }
 
-/// Reads a request's whole body.
-///
-/// # Errors
-/// `invalid_body` if the body ended early; the errors of [`ReadBody::check`].
+/// Reads a request's whole body. Fails with `invalid_body` if the body ended early, and as [`ReadBody::check`] does.
 pub(crate) async fn whole<'a>(request: &Request, read: ReadBody<'a>) -> Result<WholeBody<'a>, Problem> {
     let buffer = request.array_buffer().map_err(|_| broken_off())?;
     let buffer = arriving(buffer, &read).await?;

@@ -22,9 +22,6 @@ const TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Refuses a request if its API key, or the user of its token, has exceeded the rate limit. Allows the request if it
 /// has neither, or if the rate limiter is missing, fails or takes longer than [`TIMEOUT`].
-///
-/// # Errors
-/// `rate_limited` if the key or user has exceeded the limit.
 pub(crate) async fn check(
     env: &Env,
     limit: RateLimit,

@@ -24,7 +24,6 @@ pub enum Freshness {
 
 impl AcceptedAge {
     /// Accepts responses of at most `fresh_seconds`, and no stale ones.
-    #[must_use]
     pub fn fresh(fresh_seconds: u32) -> Self {
         Self { fresh_seconds, stale_seconds: 0 }
     }
@@ -32,7 +31,6 @@ impl AcceptedAge {
     /// Parses a request's `Cache-Control`, and caps the total age at `most` seconds. `None` if the request accepts no
     /// cached response (`no-cache`, as browsers send on a reload, `no-store`, or no `max-age` above 0), if `most` is 0,
     /// or if the header is malformed.
-    #[must_use]
     pub fn read(cache_control: &str, most: u32) -> Option<Self> {
         let (mut fresh, mut stale) = (None::<u32>, 0);
         for directive in cache_control.split(',') {
@@ -56,7 +54,6 @@ impl AcceptedAge {
         (fresh_seconds > 0).then_some(Self { fresh_seconds, stale_seconds: stale.min(most - fresh_seconds) })
     }
 
-    #[must_use]
     pub fn judge(self, age_ms: u64) -> Freshness {
         let fresh_ms = u64::from(self.fresh_seconds) * 1000;
         let stale_ms = u64::from(self.stale_seconds) * 1000;
@@ -70,7 +67,6 @@ impl AcceptedAge {
     }
 
     /// Returns the headers that let a browser reuse the response for as long as the request accepts it.
-    #[must_use]
     pub fn headers(self) -> [(&'static str, Cow<'static, str>); 2] {
         let mut cache_control = format!("private, max-age={}", self.fresh_seconds);
         if self.stale_seconds > 0 {

@@ -91,7 +91,6 @@ pub enum ServedBody {
 
 impl Lookup {
     /// Returns whether the origin's response to this request is also valid for all other requests for the entry.
-    #[must_use]
     pub fn is_shared(&self, incoming: &IncomingRequest) -> bool {
         match self.subject {
             Subject::File(_) => {
@@ -103,7 +102,6 @@ impl Lookup {
 
     /// Returns the request to send to an origin for the entry: `incoming` without the headers that would make the
     /// response unfit for other requests. With `known_tag`, the request is a revalidation.
-    #[must_use]
     pub fn request(
         &self,
         incoming: &IncomingRequest,
@@ -125,7 +123,6 @@ impl Lookup {
     }
 
     /// Decides by its status and headers what an origin's response means for the entry.
-    #[must_use]
     pub fn outcome(&self, status: u16, headers: &Headers) -> FetchOutcome {
         let number = |text: &str| text.parse::<u64>().ok();
         let size = match status {
@@ -156,7 +153,6 @@ impl Lookup {
 
     /// Returns the head of the cache entry for an origin's response. The origin was asked at `asked_ms`, in ms since
     /// 1970.
-    #[must_use]
     pub fn entry(&self, answer: &Headers, asked_ms: u64) -> Answer {
         let entry = Answer::bare(200).with_those(answer, self.header_names().stored);
         let entry = entry.with(ASKED_AT, asked_ms.to_string());
@@ -168,10 +164,8 @@ impl Lookup {
     }
 
     /// Returns the response that a request gets from an entry. `age_ms` is the entry's age; `None` if the entry is just
-    /// being stored. Returns `None` if the entry's headers are malformed.
-    ///
-    /// # Errors
-    /// `precondition_failed` if the file does not satisfy `If-Match` or `If-Unmodified-Since`.
+    /// being stored. Returns `None` if the entry's headers are malformed, and `precondition_failed` if the file does not
+    /// satisfy `If-Match` or `If-Unmodified-Since`.
     pub fn serve(
         &self,
         entry: &Headers,
@@ -248,12 +242,10 @@ fn is_immutable(cache_control: &str) -> bool {
     is_public(cache_control) && says(cache_control, "immutable")
 }
 
-#[must_use]
 pub fn range_header(part: &Range<u64>) -> String {
     format!("bytes={}-{}", part.start, part.end.saturating_sub(1))
 }
 
-#[must_use]
 fn content_range(part: &Range<u64>, size: u64) -> String {
     format!("bytes {}-{}/{size}", part.start, part.end.saturating_sub(1))
 }

@@ -48,13 +48,11 @@ pub struct PublicFile {
 
 impl Lookup {
     /// Returns the cache key as a URL for the Cache API.
-    #[must_use]
     pub fn url(&self) -> String {
         url(self.key)
     }
 
     /// Returns the file; `None` for a read.
-    #[must_use]
     pub fn file(&self) -> Option<&PublicFile> {
         match &self.subject {
             Subject::File(file) => Some(file),
@@ -63,7 +61,6 @@ impl Lookup {
     }
 
     /// Returns the id of the caller's API key; `None` for a file.
-    #[must_use]
     pub fn key_id(&self) -> Option<Uuid> {
         match self.subject {
             Subject::Read { key_id, .. } => Some(key_id),
@@ -81,7 +78,6 @@ pub enum Cacheable {
 
 impl Cacheable {
     /// Returns whether the options of a read are in the request's body.
-    #[must_use]
     pub fn has_body(&self) -> bool {
         match self {
             Self::File(_) => false,
@@ -91,9 +87,6 @@ impl Cacheable {
 
     /// Parses a read's body and returns the lookup; `None` if the read doesn't ask for records but, for example, for
     /// `explain`.
-    ///
-    /// # Errors
-    /// The error of [`Pending::finish`] for the body.
     pub fn finish(self, cache: &Cache, body: &[u8]) -> Result<Option<Lookup>, Problem> {
         let (principal, pending, accepted_age) = match self {
             Self::File(lookup) => return Ok(Some(lookup)),
@@ -127,7 +120,6 @@ enum Records<'a> {
 impl Cache {
     /// Returns the lookup for a GET or HEAD of a file. `None` unless the query consists of a version and perhaps
     /// `thumbnail=true`: signed URLs are for private files, and only the origin knows other options.
-    #[must_use]
     pub fn file(&self, path: &FilePath, query: Option<&str>) -> Option<Lookup> {
         let (mut version, mut rendition) = (None, None);
         for option in query?.split('&') {
