@@ -3,6 +3,7 @@
 //! must be parsed.
 
 mod answer;
+mod attempts;
 mod bodies;
 pub mod cache;
 mod caller;
@@ -20,6 +21,7 @@ mod silence;
 mod user_tokens;
 
 pub use answer::Answer;
+pub use attempts::{Attempts, Timeouts, Todo};
 pub use bodies::{Bodies, ReadBody};
 pub use caller::{Caller, address_group};
 pub use drains::{Drain, Drains};
@@ -32,7 +34,7 @@ pub use headers::{
 pub use in_flight::{InFlight, Slot};
 pub use incoming_request::{BodyLength, IncomingRequest};
 pub use origin_answer::{Form, NoAnswer, OriginHead, judge, lacks_database, passes_check};
-pub use origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH, Tried};
+pub use origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH};
 pub use request_log::{Outcome, RefusalLines};
 pub use shared::request_log::RequestLog;
 pub use silence::{Health, Silence};

@@ -15,12 +15,14 @@ mod recent;
 mod single_flight;
 #[cfg(test)]
 mod tests;
+mod visit;
 
 pub use accepted_age::{AcceptedAge, Freshness};
 pub use entry::{FetchOutcome, Served, ServedBody, range_header};
 use lookup::Subject;
 pub use lookup::{Cacheable, Lookup, PublicFile};
 pub use single_flight::{Flight, Lead, Moment, pauses};
+pub use visit::Visit;
 
 use super::answer::Answer;
 use super::headers::Headers;
@@ -114,7 +116,6 @@ impl Cache {
     }
 
     /// Returns the URL and the head of the cache entry that records that a folder of the project has become private.
-    #[must_use]
     pub fn private_mark(&self, project: &ProjectName, now_ms: u64) -> (String, Answer) {
         let mark = Answer::bare(200).with("cache-control", PRIVATE_MARK_LIFETIME).with(ASKED_AT, now_ms.to_string());
         (self.private_mark_url(project), mark)
@@ -137,7 +138,6 @@ impl Cache {
 
     /// Returns whether a request may get cached responses. For a read, an origin must have accepted the API key within
     /// the last minute, since the edge doesn't know which keys are revoked. Files need no key.
-    #[must_use]
     pub fn is_accepted(&self, lookup: &Lookup, now_ms: u64) -> bool {
         lookup.key_id().is_none_or(|key_id| {
             let accepted_ms = self.accepted.borrow().last_ms(&key_id);
@@ -147,7 +147,6 @@ impl Cache {
 
     /// Returns whether this isolate purged the file after an origin was asked for it at `asked_ms`, or up to 5 s before
     /// that time. Also true if an evicted purge, which may have been this file's, was as late. Always false for a read.
-    #[must_use]
     pub fn is_purged(&self, lookup: &Lookup, asked_ms: u64) -> bool {
         !counts(asked_ms, self.purged_ms(lookup))
     }
@@ -162,7 +161,6 @@ impl Cache {
     /// request accepts that age. `None` if the entry has another version or no valid time, or is an expired read, which
     /// can't be revalidated. An expired file counts as fresh for 10 s after a failed revalidation, unless the file was
     /// purged or a folder of its project became private.
-    #[must_use]
     pub fn judge(
         &self,
         lookup: &Lookup,
@@ -191,13 +189,11 @@ impl Cache {
     }
 
     /// Returns the current logical time. Callers take it before a lookup and pass it to [`Cache::join`].
-    #[must_use]
     pub fn moment(&self) -> Moment {
         self.single_flight.borrow().moment()
     }
 
     /// Decides whether this request asks the origin, after a lookup at the time `looked` found no fresh entry.
-    #[must_use]
     pub fn join(&self, lookup: &Lookup, looked: Moment, now_ms: u64) -> Flight {
         if self.is_purged(lookup, now_ms) {
             return Flight::Alone;
@@ -207,7 +203,6 @@ impl Cache {
     }
 
     /// Returns whether another request is asking the origin for the entry, and this request may wait for its response.
-    #[must_use]
     pub fn is_in_flight(&self, lookup: &Lookup, now_ms: u64) -> bool {
         self.single_flight.borrow().is_shared(lookup.version, now_ms)
     }

@@ -65,13 +65,11 @@ pub struct Pick {
 
 impl Pick {
     /// Returns the origin's number in the list, counted from 1, as the log and `/healthz` show it.
-    #[must_use]
     pub fn number(self) -> usize {
         self.index + 1
     }
 
     /// Returns whether the origin's last request failed, so that this request is a trial.
-    #[must_use]
     pub fn is_trial(self) -> bool {
         self.is_trial
     }
@@ -96,25 +94,21 @@ pub type CallerLocation = [Option<Region>; 2];
 
 impl Origins {
     /// Creates the list with unknown health. A trial of a failed origin may take up to `silence_max_ms`.
-    #[must_use]
     pub fn new(list: Vec<Origin>, silence_max_ms: u64) -> Self {
         let list = list.into_iter().map(|origin| (origin, Health::default()));
         Self { list: list.collect(), silence_max_ms }
     }
 
-    #[must_use]
     pub fn is_one(&self) -> bool {
         self.list.len() == 1
     }
 
     /// Returns whether any origin is configured to be near a region.
-    #[must_use]
     pub fn have_regions(&self) -> bool {
         self.list.iter().any(|(origin, _)| !origin.near().is_empty())
     }
 
     /// Returns the URL of the chosen origin, without a path.
-    #[must_use]
     pub fn url(&self, pick: Pick) -> &str {
         self.list.get(pick.index).map_or("", |(origin, _)| origin.url())
     }
@@ -144,7 +138,6 @@ impl Origins {
 
     /// Returns whether the origin answered so recently, and has not failed since, that it needs no health check before
     /// a request.
-    #[must_use]
     pub fn is_seen(&self, pick: Pick, now: u64) -> bool {
         let seen = |seen_at: u64| seen_at > 0 && now < seen_at + SEEN_COUNTS_MS;
         let health = self.list.get(pick.index).map(|(_, health)| health);
@@ -152,7 +145,6 @@ impl Origins {
     }
 
     /// Returns whether the origin has answered any request or health check since it was chosen for this request.
-    #[must_use]
     pub fn is_seen_since(&self, pick: Pick) -> bool {
         let health = self.list.get(pick.index).map(|(_, health)| health);
         health.is_some_and(|health| health.seen_at > pick.picked_at)
@@ -196,7 +188,6 @@ impl Origins {
     }
 
     /// Returns the path of the check that tells whether a failed origin has recovered.
-    #[must_use]
     pub fn check_path(&self, pick: Pick) -> &'static str {
         match self.list.get(pick.index) {
             Some((_, health)) if health.lacks_database => READINESS_PATH,
@@ -222,7 +213,6 @@ impl Origins {
 
     /// Returns the problem for a request for which no origin is left. `Retry-After` is the time until the first
     /// back-off ends, at least 1 s.
-    #[must_use]
     pub fn unavailable(&self, now: u64) -> Problem {
         let ends = self.list.iter().map(|(_, health)| health.back_off_until);
         let first = ends.min().unwrap_or_default().saturating_sub(now);
@@ -239,7 +229,6 @@ impl Origins {
     }
 
     /// Returns the JSON payload of `/healthz`: the origins' states, without their addresses.
-    #[must_use]
     pub fn describe(&self, now: u64) -> Vec<u8> {
         let mut text = String::from(r#"{"status":"ok","origins":["#);
         for (index, (origin, health)) in self.list.iter().enumerate() {
@@ -273,4 +262,4 @@ impl Origins {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -8,7 +8,7 @@ use super::timer::Timer;
 use super::{Reply, cache, discard, headers, log};
 use crate::core::cache::{
     Cache, Cacheable, FetchOutcome, Flight, Freshness, Lead, Lookup, Moment, REVALIDATION_TIMEOUT, Served, ServedBody,
-    pauses, range_header,
+    Visit, pauses, range_header,
 };
 use crate::core::{BodyPlan, Caller, Gateway, Headers, IncomingRequest, NoAnswer, Repeat};
 use futures_channel::oneshot;
@@ -22,9 +22,6 @@ use worker::Context;
 use worker::js_sys::{Date, Object};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{self, Request, Response};
-
-/// Maximum lookups of one request: the first, a second one after another request has stored the response, and one more.
-const LOOKUPS_MAX_COUNT: usize = 3;
 
 type Outcome<T> = Result<T, Problem>;
 
@@ -125,10 +122,8 @@ impl Cached<'_> {
     /// Returns the cached response or, if this request leads the flight, the origin's response; `None` if the caller
     /// must forward the request for itself alone.
     async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> Outcome<Option<Reply>> {
-        let is_shared = self.lookup.is_shared(self.incoming);
-        let mut has_waited = false;
-        for _ in 0..LOOKUPS_MAX_COUNT {
-            let looked = self.cache.moment();
+        let mut visit = Visit::new(self.cache, &self.lookup, self.incoming);
+        while let Some(looked) = visit.look_up() {
             let is_expired = match self.find().await {
                 Found::Entry { entry, headers, age_ms, freshness } => {
                     if freshness == Freshness::Stale {
@@ -139,10 +134,7 @@ impl Cached<'_> {
                 Found::Expired => true,
                 Found::Nothing => false,
             };
-            if !is_expired && (has_waited || !is_shared) {
-                break;
-            }
-            match self.cache.join(&self.lookup, looked, now_ms()) {
+            match visit.missed(looked, is_expired, now_ms()) {
                 Flight::Lead(lead) => {
                     let known_tag = self.lookup.file().filter(|_| is_expired).map(|file| file.tag.as_str());
                     let (sender, receiver) = oneshot::channel();
@@ -176,7 +168,6 @@ impl Cached<'_> {
                             break;
                         }
                     }
-                    has_waited = true;
                 }
                 Flight::LookAgain => {}
                 Flight::Alone => break,

@@ -7,13 +7,14 @@ use super::awaited::Awaited;
 use super::body::{self, BodyPipe, Unread, WholeBody};
 use super::timer::Timer;
 use super::{discard, headers, log};
-use crate::config::AccessConfig;
+use crate::config::{AccessConfig, Config};
 use crate::core::{
-    self, BodyLength, BodyPlan, Caller, CallerLocation, FailedAttempt, FailureCause, Form, Gateway, Health,
-    IncomingRequest, NoAnswer, OriginHead, Pick, READINESS_PATH, ReadBody, Repeat, Slot, Tried,
+    self, Attempts, BodyLength, BodyPlan, Caller, CallerLocation, FailedAttempt, FailureCause, Form, Gateway,
+    IncomingRequest, NoAnswer, OriginHead, Pick, ReadBody, Repeat, Slot, Timeouts, Todo,
 };
 use exchange::{Exchange, wait};
 use futures_util::future::{Either, LocalBoxFuture, select};
+use health_check::says_no_database;
 use shared::error::Problem;
 use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
 use shared::request_id;
@@ -22,10 +23,6 @@ use std::time::Duration;
 use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{AbortController, Request, RequestInit, Response};
-
-/// Maximum origins to which one request is sent: a second origin is tried if the first failed and repeating is safe. An
-/// origin that fails its health check, or reports that it can't reach its database, does not count.
-const ATTEMPTS_MAX: u32 = 2;
 
 /// Interval of health checks while an origin receives a long body.
 const SENDING_CHECK_INTERVAL: Duration = Duration::from_secs(60);
@@ -144,10 +141,6 @@ impl<'a> Forwarding<'a> {
 
     /// Sends the request to an origin, and returns the response after checking that it comes from Selkie. A body that is
     /// read as a whole is read before the request waits for a slot, so that callers who send none occupy no slot.
-    ///
-    /// # Errors
-    /// The problem of a body that can't be read or fails the check, the errors of [`core::Slot::is_granted`], the
-    /// problem of a failed attempt, or `origin_unavailable` or `database_unavailable` if no origin is left.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
         let repeat = plan.repeat(self.incoming);
         let checked = match plan {
@@ -267,10 +260,22 @@ impl<'a> Forwarding<'a> {
         repeat: Repeat,
     ) -> Result<OriginAnswer, Problem> {
         let started = Date::now();
-        let attempts = Attempts { gateway, forwarding: self, repeat };
-        let outcome = attempts.run(&body, sending).await;
+        let Config { origin_timeout, origin_connect_timeout, .. } = gateway.config();
+        let [answer_ms, silence_ms] = [origin_timeout, origin_connect_timeout].map(|time| time.as_millis() as u64);
+        let timeouts = Timeouts { answer_ms, silence_ms };
+        let attempts = Attempts::new(repeat, self.location(gateway), timeouts, started as u64);
+        let outcome = Asking { gateway, forwarding: self, attempts }.run(&body, sending).await;
         self.origin_ms = Some(Date::now() - started);
         outcome
+    }
+
+    /// Returns the client's location, or an unknown one if no origin has a region, since the location is not needed
+    /// then.
+    fn location(&self, gateway: &Gateway) -> CallerLocation {
+        match gateway.origins().have_regions() {
+            true => headers::caller_location(self.request),
+            false => [None; 2],
+        }
     }
 
     /// Logs an error of the runtime that no request can cause, and returns an `origin_unreachable` problem.
@@ -281,71 +286,47 @@ impl<'a> Forwarding<'a> {
     }
 }
 
-struct Attempts<'a> {
+/// Does what [`core::Attempts`] decides.
+struct Asking<'a> {
     gateway: &'a Gateway,
     forwarding: &'a Forwarding<'a>,
-    repeat: Repeat,
+    attempts: Attempts,
 }
 
-impl Attempts<'_> {
-    async fn run(&self, body: &JsValue, mut sending: Option<Awaited>) -> Result<OriginAnswer, Problem> {
+impl Asking<'_> {
+    async fn run(&mut self, body: &JsValue, mut sending: Option<Awaited>) -> Result<OriginAnswer, Problem> {
         let init = self.init(body)?;
-        let location = self.caller_location();
-        let mut deadline = self.deadline(Date::now());
-        let mut tried = Tried::default();
-        let mut attempts = 0;
-        let mut refusal = None;
+        let gateway = self.gateway;
+        let mut kept = None;
         loop {
-            let pick = self.gateway.origins().choose(tried, location, now());
-            let Some(pick) = pick else {
-                return Err(refusal.unwrap_or_else(|| self.gateway.origins().unavailable(now())));
-            };
-            tried.add(pick);
-            let health = if self.needs_check(pick) {
-                let path = self.gateway.origins().check_path(pick);
-                self.check(pick, path, deadline).await
-            } else {
-                Health::Well
-            };
-            let failed = match health {
-                Health::NoDatabase => {
-                    self.gateway.origins().lost_database(pick, now());
-                    continue;
+            let todo = self.attempts.next(&mut gateway.origins(), now());
+            let (pick, failed) = match todo {
+                Todo::Check { pick, path, until } => {
+                    let health = self.check(pick, path, until).await;
+                    (pick, self.attempts.checked(&mut gateway.origins(), health, now()))
                 }
-                Health::Silent | Health::Down => FailedAttempt::unsent(),
-                Health::Well | Health::Unclear => {
-                    attempts += 1;
-                    match self.attempt(pick, &init, sending.take(), &mut deadline).await {
-                        Ok(answer) if self.lacks_database(&answer) => {
-                            let failed = FailedAttempt::without_database();
-                            if !failed.may_be_repeated(self.repeat) {
-                                self.record_failure(pick, &failed).await;
-                                return Ok(answer);
-                            }
-                            discard(&answer.response);
-                            // The origin answered at once, so this attempt does not count: there is time to try all
-                            // other origins.
-                            attempts -= 1;
-                            failed
+                Todo::Send(pick) => match self.attempt(pick, &init, sending.take()).await {
+                    Ok(answer) => {
+                        let lacks_database = says_no_database(&answer);
+                        let (is_kept, failed) =
+                            self.attempts.answered(&mut gateway.origins(), pick, lacks_database, now());
+                        match is_kept {
+                            true => kept = Some(answer),
+                            false => discard(&answer.response),
                         }
-                        Ok(answer) => {
-                            self.gateway.origins().answered(pick, now());
-                            return Ok(answer);
-                        }
-                        Err(failed) => failed,
+                        (pick, failed)
                     }
-                }
+                    Err(failed) => (pick, Some(failed)),
+                },
+                Todo::Answer => return kept.ok_or_else(|| NoAnswer::Unreachable.problem()),
+                Todo::Fail(problem) => return Err(problem),
             };
-            self.record_failure(pick, &failed).await;
-            let may_be_repeated = attempts == 0 || failed.may_be_repeated(self.repeat);
-            if self.gateway.origins().is_one() || !may_be_repeated {
-                return Err(failed.problem(self.repeat));
-            }
-            if failed.is_of_caller() {
-                refusal = Some(failed.problem);
-            }
-            if attempts == ATTEMPTS_MAX || left(deadline).is_zero() {
-                return Err(refusal.unwrap_or_else(|| self.gateway.origins().unavailable(now())));
+            if let Some(failed) = failed {
+                if failed.cause != FailureCause::Client {
+                    let cause = format!("origin={} {}", pick.number(), failed.runtime_message);
+                    log::fault(&self.forwarding.incoming.request_id, &failed.problem, &cause);
+                }
+                self.attempts.failed(&mut gateway.origins(), pick, failed, now());
             }
         }
     }
@@ -365,24 +346,13 @@ impl Attempts<'_> {
         Ok(init)
     }
 
-    /// Returns the client's location, or an unknown one if no origin has a region, since the location is not needed
-    /// then.
-    fn caller_location(&self) -> CallerLocation {
-        match self.gateway.origins().have_regions() {
-            true => headers::caller_location(self.forwarding.request),
-            false => [None; 2],
-        }
-    }
-
     /// Sends the request to one origin and waits for the response's head. If the origin is silent for too long, checks
-    /// its health. Fails if the connection breaks, the check fails, `deadline` passes, the client breaks off its body,
-    /// or the response is not Selkie's. After a streamed body is sent, sets a new `deadline`.
+    /// its health.
     async fn attempt(
-        &self,
+        &mut self,
         pick: Pick,
         init: &RequestInit,
         sending: Option<Awaited>,
-        deadline: &mut f64,
     ) -> Result<OriginAnswer, FailedAttempt> {
         let exchange = {
             let origins = self.gateway.origins();
@@ -403,27 +373,21 @@ impl Attempts<'_> {
                 Either::Right(exchange) => exchange,
             },
         };
-        if self.repeat == Repeat::Never {
-            *deadline = self.deadline(Date::now());
-        }
-        let silence_max = self.gateway.config().origin_connect_timeout;
-        let (is_silent, exchange) = match wait(exchange, left(*deadline).min(silence_max)).await {
+        self.attempts.arrived(now());
+        let (is_silent, exchange) = match wait(exchange, self.attempts.silence_max(now())).await {
             Either::Left(answer) => return self.judged(answer),
             Either::Right(silent) => silent,
         };
-        let is_seen = self.gateway.origins().is_seen_since(pick);
-        // The remaining time must suffice for a health check; otherwise a slow statement would look like a dead origin.
-        let is_late = left(*deadline) < silence_max;
-        let exchange = if !is_silent || is_seen || is_late {
-            exchange
-        } else {
-            match select(exchange, pin!(self.check_alive(pick, *deadline))).await {
+        let until = self.attempts.doubts(&self.gateway.origins(), pick, now()).filter(|_| is_silent);
+        let exchange = match until {
+            None => exchange,
+            Some(until) => match select(exchange, pin!(self.check_alive(pick, until))).await {
                 Either::Left((answer, _)) => return self.judged(answer),
                 Either::Right((Ok(()), exchange)) => exchange,
                 Either::Right((Err(failed), _)) => return Err(failed),
-            }
+            },
         };
-        match select(exchange, Timer::from(left(*deadline))).await {
+        match select(exchange, Timer::from(self.attempts.left(now()))).await {
             Either::Left((answer, _)) => self.judged(answer),
             Either::Right(_) => Err(FailedAttempt::slow()),
         }
@@ -452,7 +416,8 @@ impl Attempts<'_> {
                     return Ok(Either::Right(exchange));
                 }
                 Either::Right((Either::Right((_, rest)), waiting)) => {
-                    self.check_alive(pick, self.check_deadline()).await?;
+                    let until = now() + self.gateway.config().origin_connect_timeout.as_millis() as u64;
+                    self.check_alive(pick, until).await?;
                     (exchange, sending) = (waiting, rest);
                 }
             }
@@ -471,56 +436,12 @@ impl Attempts<'_> {
     }
 
     fn broken(&self, error: &JsValue) -> FailedAttempt {
-        // With a streamed body, the cause is unclear: a server that refuses a body before its end also breaks the
-        // connection. With a single origin, the broken connection may be one that the origin just closed as idle, which
-        // needs no back-off.
-        let is_unclear = self.repeat == Repeat::Never || self.gateway.origins().is_one();
-        let cause = if is_unclear { FailureCause::Unclear } else { FailureCause::Origin };
-        FailedAttempt::broken(cause, js_message(error))
-    }
-
-    /// Records a failed attempt, unless the client caused it, in the log, and in the origin's health if the origin
-    /// caused it, which a health check decides if the cause is uncertain.
-    async fn record_failure(&self, pick: Pick, failed: &FailedAttempt) {
-        match failed.cause {
-            FailureCause::Origin | FailureCause::Silent => self.gateway.origins().failed(pick, failed.cause, now()),
-            FailureCause::Unclear => {
-                if let Err(failed) = self.check_alive(pick, self.check_deadline()).await {
-                    self.gateway.origins().failed(pick, failed.cause, now());
-                }
-            }
-            // A readiness check is needed, since only the database connection of a single statement may have been lost.
-            FailureCause::Database => match self.check(pick, READINESS_PATH, self.check_deadline()).await {
-                Health::Well => self.gateway.origins().answered(pick, now()),
-                Health::NoDatabase | Health::Silent | Health::Down => {
-                    self.gateway.origins().lost_database(pick, now());
-                }
-                Health::Unclear => {}
-            },
-            FailureCause::Slow => {}
-            FailureCause::Client => return,
-        }
-        let cause = format!("origin={} {}", pick.number(), failed.runtime_message);
-        log::fault(&self.forwarding.incoming.request_id, &failed.problem, &cause);
-    }
-
-    /// Returns the deadline, in ms since 1970, for the head of the response to a request sent at `started`.
-    fn deadline(&self, started: f64) -> f64 {
-        started + self.gateway.config().origin_timeout.as_millis() as f64
-    }
-
-    /// Returns the deadline, in ms since 1970, of a health check that does not count against the request's timeout.
-    fn check_deadline(&self) -> f64 {
-        Date::now() + self.gateway.config().origin_connect_timeout.as_millis() as f64
+        self.attempts.broken(&self.gateway.origins(), js_message(error))
     }
 }
 
 fn now() -> u64 {
     Date::now() as u64
-}
-
-fn left(deadline: f64) -> Duration {
-    Duration::from_millis((deadline - Date::now()).max(0.0) as u64)
 }
 
 fn js_message(error: &JsValue) -> String {

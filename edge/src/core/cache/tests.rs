@@ -147,6 +147,63 @@ fn an_entry_of_a_read_is_served_as_its_caller_accepts_it() {
     assert_eq!(serve(&headers("content-length,2"), "if-none-match,*").0, 200);
 }
 
+/// Each letter is what one lookup comes to: `l`ead, `w`ait, `a`gain, or forwarded alone (`-`).
+#[test]
+fn a_request_looks_up_three_times_at_most_waits_once_and_confirms_what_expired() {
+    let read = || accepting("GET", POSTS, read_key("default"));
+    // What others do: they lead all the time, or store the entry after each lookup, or nothing.
+    for (request, is_expired, others, expected) in [
+        (read(), false, "nothing", "l"),
+        (read(), false, "lead", "w-"),
+        (read(), false, "store", "aaa-"),
+        (read(), true, "nothing", "l"),
+        (read(), true, "lead", "www-"),
+        (read(), true, "store", "aaa-"),
+    ] {
+        let gateway = gateway();
+        let (cache, lookup) = (gateway.cache(), lookup(&gateway, &request, "").unwrap());
+        let mut visit = Visit::new(cache, &lookup, &request);
+        let join = || match cache.join(&lookup, cache.moment(), 0) {
+            Flight::Lead(lead) => lead,
+            other => panic!("{other:?}"),
+        };
+        let leads = (others == "lead").then(join);
+        let mut done = String::new();
+        while !done.ends_with(['l', '-']) {
+            done.push(match visit.look_up() {
+                None => '-',
+                Some(looked) => {
+                    if others == "store" {
+                        join().stored();
+                    }
+                    match visit.missed(looked, is_expired, 0) {
+                        Flight::Lead(_) => 'l',
+                        Flight::Wait => 'w',
+                        Flight::LookAgain => 'a',
+                        Flight::Alone => '-',
+                    }
+                }
+            });
+        }
+        drop(leads);
+        assert_eq!(done, expected, "{is_expired} {others}");
+    }
+}
+
+#[test]
+fn an_answer_for_one_request_alone_is_asked_for_alone_unless_it_confirms_the_entry() {
+    let gateway = gateway();
+    let url = format!("/media/default/a.png?v={}", "0".repeat(32));
+    for (method, is_expired, leads) in [("GET", false, true), ("HEAD", false, false), ("HEAD", true, true)] {
+        let request = call(method, &url, None);
+        let lookup = lookup(&gateway, &request, "").unwrap();
+        let mut visit = Visit::new(gateway.cache(), &lookup, &request);
+        let looked = visit.look_up().unwrap();
+        let flight = visit.missed(looked, is_expired, 0);
+        assert_eq!(matches!(flight, Flight::Lead(_)), leads, "{method} {is_expired}");
+    }
+}
+
 fn gateway() -> Gateway {
     gateway_with(|config| config.read_cache_max_seconds = 60)
 }

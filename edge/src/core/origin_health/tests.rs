@@ -9,7 +9,7 @@ const NOW: u64 = 1_790_000_000_000;
 const SILENCE_MAX_MS: u64 = 2_000;
 const NOWHERE: CallerLocation = [None, None];
 
-fn origins(list: &str) -> Origins {
+pub(in crate::core) fn origins(list: &str) -> Origins {
     let keys = KeySet::new(vec![SigningKey::from_seed("k1", &[7; 32]).public()]).unwrap();
     let config = Config::read(|name| match name {
         "ORIGINS" => Some(list.to_owned()),

@@ -1,33 +1,18 @@
 //! Health checks: whether an origin is alive, and whether it can reach its database.
 
-use super::{Attempts, Exchange, OriginAnswer, discard, headers, left, now, wait};
-use crate::core::{self, FailedAttempt, Form, HEALTH_PATH, Health, Pick, Repeat};
+use super::{Asking, Exchange, OriginAnswer, discard, headers, now, wait};
+use crate::core::{self, FailedAttempt, Form, HEALTH_PATH, Health, Pick};
 use futures_util::future::Either;
 use shared::error::UNAVAILABLE_HEADER;
 use shared::request_id;
 use shared::security::EDGE_SECRET_HEADER;
+use std::time::Duration;
 use worker::web_sys::AbortController;
 
-impl Attempts<'_> {
-    /// Returns whether the origin must pass a health check before the request is sent. This is the case if there are
-    /// several origins, and the origin failed last time or `repeat` is not [`Repeat::Always`], unless the origin
-    /// answered recently.
-    pub(super) fn needs_check(&self, pick: Pick) -> bool {
-        let origins = self.gateway.origins();
-        let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
-        is_risky && !origins.is_one() && !origins.is_seen(pick, now())
-    }
-
-    /// Returns whether a response says that its origin can't reach its database. Always false if there is no other
-    /// origin.
-    pub(super) fn lacks_database(&self, answer: &OriginAnswer) -> bool {
-        let is_one = self.gateway.origins().is_one();
-        !is_one && says_no_database(answer)
-    }
-
-    /// Sends a health check to an origin: a GET of `path`, to be answered by `deadline` (in ms since 1970) and within
+impl Asking<'_> {
+    /// Sends a health check to an origin: a GET of `path`, to be answered by `until` (in ms since 1970) and within
     /// `origin_connect_timeout`.
-    pub(super) async fn check(&self, pick: Pick, path: &str, deadline: f64) -> Health {
+    pub(super) async fn check(&self, pick: Pick, path: &str, until: u64) -> Health {
         let incoming = self.forwarding.incoming;
         let url = format!("{}{path}", self.gateway.origins().url(pick));
         let secret = self.gateway.config().access.edge_secret.as_ref();
@@ -38,7 +23,8 @@ impl Attempts<'_> {
         let Ok(exchange) = exchange else {
             return Health::Down;
         };
-        let silence_max = left(deadline).min(self.gateway.config().origin_connect_timeout);
+        let left = Duration::from_millis(until.saturating_sub(now()));
+        let silence_max = left.min(self.gateway.config().origin_connect_timeout);
         let response = match wait(exchange, silence_max).await {
             Either::Left(Ok(response)) => response,
             Either::Left(Err(_)) => return Health::Down,
@@ -61,12 +47,12 @@ impl Attempts<'_> {
     }
 
     /// Fails if the origin fails a health check.
-    pub(super) async fn check_alive(&self, pick: Pick, deadline: f64) -> Result<(), FailedAttempt> {
-        let health = self.check(pick, HEALTH_PATH, deadline).await;
+    pub(super) async fn check_alive(&self, pick: Pick, until: u64) -> Result<(), FailedAttempt> {
+        let health = self.check(pick, HEALTH_PATH, until).await;
         FailedAttempt::unanswered(health).map_or(Ok(()), Err)
     }
 }
 
-fn says_no_database(answer: &OriginAnswer) -> bool {
+pub(super) fn says_no_database(answer: &OriginAnswer) -> bool {
     core::lacks_database(answer.header(UNAVAILABLE_HEADER))
 }

@@ -1,0 +1,229 @@
+//! The attempts to get the answer to one request: which origin is checked or asked next, and what its answer, its failure
+//! or its silence means. Must not know how requests are sent, or use a clock (callers pass `now`, in ms since 1970).
+
+use super::failed_attempt::{FailedAttempt, FailureCause, Repeat};
+use super::origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH, Tried};
+use super::silence::Health;
+use shared::error::Problem;
+use std::time::Duration;
+
+/// Maximum origins to which one request is sent: a second origin is tried if the first failed and repeating is safe. An
+/// origin that fails its health check, or reports that it can't reach its database, does not count.
+const ATTEMPTS_MAX: u32 = 2;
+
+#[derive(Debug)]
+pub struct Attempts {
+    repeat: Repeat,
+    location: CallerLocation,
+    timeouts: Timeouts,
+    /// When the request must be answered; of a streamed body, counted from its end.
+    deadline: u64,
+    tried: Tried,
+    /// Number of origins to which the request was sent.
+    sent: u32,
+    /// The problem of an origin that found the request itself at fault.
+    refusal: Option<Problem>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// Milliseconds for the head of an answer.
+    pub answer_ms: u64,
+    /// Milliseconds for which an origin may be silent, and for a health check.
+    pub silence_ms: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    Choose,
+    /// The origin must pass a check before it gets the request.
+    Check(Pick),
+    Send(Pick),
+    /// The attempt failed, and a check decides whether the origin is at fault.
+    Probe(Pick, FailedAttempt),
+    Answered,
+    Failed(Problem),
+}
+
+/// What the caller does next.
+#[derive(Debug)]
+pub enum Todo {
+    /// Send a GET of `path`, to be answered by `until`, and report [`Attempts::checked`].
+    Check {
+        pick: Pick,
+        path: &'static str,
+        until: u64,
+    },
+    /// Send the request, and report [`Attempts::answered`] or [`Attempts::failed`].
+    Send(Pick),
+    /// Return the last answer.
+    Answer,
+    Fail(Problem),
+}
+
+impl Attempts {
+    pub fn new(repeat: Repeat, location: CallerLocation, timeouts: Timeouts, now: u64) -> Self {
+        let (deadline, tried) = (now + timeouts.answer_ms, Tried::default());
+        Self { repeat, location, timeouts, deadline, tried, sent: 0, refusal: None, state: State::Choose }
+    }
+
+    pub fn next(&mut self, origins: &mut Origins, now: u64) -> Todo {
+        if matches!(self.state, State::Choose) {
+            self.choose(origins, now);
+        }
+        match &self.state {
+            State::Check(pick) => Todo::Check { pick: *pick, path: origins.check_path(*pick), until: self.deadline },
+            State::Probe(pick, failed) => {
+                // A readiness check is needed, since only the database connection of a single statement may have been
+                // lost.
+                let path = if failed.cause == FailureCause::Database { READINESS_PATH } else { HEALTH_PATH };
+                Todo::Check { pick: *pick, path, until: now + self.timeouts.silence_ms }
+            }
+            State::Send(pick) => Todo::Send(*pick),
+            State::Failed(problem) => Todo::Fail(problem.clone()),
+            State::Choose | State::Answered => Todo::Answer,
+        }
+    }
+
+    /// Chooses the next origin. It must pass a check if it failed last time, or if the request may not be repeated, unless
+    /// it is the only one or answered recently.
+    fn choose(&mut self, origins: &mut Origins, now: u64) {
+        let Some(pick) = origins.choose(self.tried, self.location, now) else {
+            return self.give_up(origins, now);
+        };
+        self.tried.add(pick);
+        let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
+        match is_risky && !origins.is_one() && !origins.is_seen(pick, now) {
+            true => self.state = State::Check(pick),
+            false => self.send(pick),
+        }
+    }
+
+    fn send(&mut self, pick: Pick) {
+        self.sent += 1;
+        self.state = State::Send(pick);
+    }
+
+    fn give_up(&mut self, origins: &Origins, now: u64) {
+        self.state = State::Failed(self.refusal.take().unwrap_or_else(|| origins.unavailable(now)));
+    }
+
+    /// Takes the result of [`Todo::Check`]. Returns the failure of an origin that is not sent the request, for
+    /// [`Attempts::failed`].
+    pub fn checked(&mut self, origins: &mut Origins, health: Health, now: u64) -> Option<FailedAttempt> {
+        match (std::mem::replace(&mut self.state, State::Choose), health) {
+            (State::Check(pick), Health::NoDatabase) => origins.lost_database(pick, now),
+            (State::Check(_), Health::Silent | Health::Down) => return Some(FailedAttempt::unsent()),
+            (State::Check(pick), Health::Well | Health::Unclear) => self.send(pick),
+            (State::Probe(pick, failed), health) => {
+                match (failed.cause, health) {
+                    (FailureCause::Database, Health::Well) => origins.answered(pick, now),
+                    (FailureCause::Database, Health::NoDatabase | Health::Silent | Health::Down) => {
+                        origins.lost_database(pick, now);
+                    }
+                    (FailureCause::Database, Health::Unclear) => {}
+                    _ => {
+                        if let Some(failed) = FailedAttempt::unanswered(health) {
+                            origins.failed(pick, failed.cause, now);
+                        }
+                    }
+                }
+                self.conclude(origins, failed, now);
+            }
+            (state, _) => self.state = state,
+        }
+        None
+    }
+
+    /// Takes the head of an origin's answer, and returns whether it is the answer to the request. If not, the failure is
+    /// for [`Attempts::failed`]. `lacks_database` says that the origin reports that it can't reach its database.
+    pub fn answered(
+        &mut self,
+        origins: &mut Origins,
+        pick: Pick,
+        lacks_database: bool,
+        now: u64,
+    ) -> (bool, Option<FailedAttempt>) {
+        if !lacks_database || origins.is_one() {
+            origins.answered(pick, now);
+            self.state = State::Answered;
+            return (true, None);
+        }
+        let failed = FailedAttempt::without_database();
+        let is_repeated = failed.may_be_repeated(self.repeat);
+        if is_repeated {
+            // The origin answered at once, so this attempt does not count: there is time to try all other origins.
+            self.sent -= 1;
+        }
+        (!is_repeated, Some(failed))
+    }
+
+    /// Takes a failed attempt. It counts against the origin at once if the origin caused it, and after a check if the cause
+    /// is uncertain.
+    pub fn failed(&mut self, origins: &mut Origins, pick: Pick, failed: FailedAttempt, now: u64) {
+        match failed.cause {
+            FailureCause::Unclear | FailureCause::Database => self.state = State::Probe(pick, failed),
+            FailureCause::Origin | FailureCause::Silent => {
+                origins.failed(pick, failed.cause, now);
+                self.conclude(origins, failed, now);
+            }
+            FailureCause::Slow | FailureCause::Client => self.conclude(origins, failed, now),
+        }
+    }
+
+    fn conclude(&mut self, origins: &Origins, failed: FailedAttempt, now: u64) {
+        let may_be_repeated = self.sent == 0 || failed.may_be_repeated(self.repeat);
+        if !may_be_repeated && failed.cause == FailureCause::Database {
+            self.state = State::Answered;
+        } else if origins.is_one() || !may_be_repeated {
+            self.state = State::Failed(failed.problem(self.repeat));
+        } else {
+            if failed.is_of_caller() {
+                self.refusal = Some(failed.problem);
+            }
+            self.state = State::Choose;
+            if self.sent == ATTEMPTS_MAX || now >= self.deadline {
+                self.give_up(origins, now);
+            }
+        }
+    }
+
+    /// Records that the origin has read the request. The time for its answer counts from the end of a streamed body.
+    pub fn arrived(&mut self, now: u64) {
+        if self.repeat == Repeat::Never {
+            self.deadline = now + self.timeouts.answer_ms;
+        }
+    }
+
+    /// Returns how long the origin's answer is awaited.
+    pub fn left(&self, now: u64) -> Duration {
+        Duration::from_millis(self.deadline.saturating_sub(now))
+    }
+
+    /// Returns how long the origin may be silent.
+    pub fn silence_max(&self, now: u64) -> Duration {
+        self.left(now).min(Duration::from_millis(self.timeouts.silence_ms))
+    }
+
+    /// Returns until when a health check must tell whether an origin lives that was silent for
+    /// [`Attempts::silence_max`]; `None` if it must not be checked.
+    pub fn doubts(&self, origins: &Origins, pick: Pick, now: u64) -> Option<u64> {
+        // The remaining time must suffice for the check; otherwise a slow statement would look like a dead origin.
+        let has_time = now + self.timeouts.silence_ms <= self.deadline;
+        (has_time && !origins.is_seen_since(pick)).then_some(self.deadline)
+    }
+
+    /// Returns the failure of a connection that could not be opened or broke.
+    pub fn broken(&self, origins: &Origins, runtime_message: String) -> FailedAttempt {
+        // With a streamed body, the cause is unclear: a server that refuses a body before its end also breaks the
+        // connection. With a single origin, the broken connection may be one that the origin just closed as idle, which
+        // needs no back-off.
+        let is_unclear = self.repeat == Repeat::Never || origins.is_one();
+        let cause = if is_unclear { FailureCause::Unclear } else { FailureCause::Origin };
+        FailedAttempt::broken(cause, runtime_message)
+    }
+}
+
+#[cfg(test)]
+mod tests;
