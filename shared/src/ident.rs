@@ -49,6 +49,19 @@ pub fn shown(name: &str) -> String {
     text
 }
 
+/// Escapes characters that break or reorder a line of text, or that a terminal obeys.
+pub fn printable(text: &str) -> String {
+    let mut printable = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            _ if c.is_control() => printable.extend(c.escape_default()),
+            _ if breaks_lines(c) => printable.extend(c.escape_unicode()),
+            _ => printable.push(c),
+        }
+    }
+    printable
+}
+
 /// Line ends, Unicode's bidirectional controls and the byte-order mark could disguise the rest of a message.
 fn breaks_lines(c: char) -> bool {
     matches!(

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use clap::Args;
 use secrecy::ExposeSecret;
 use serde::Serialize;
+use shared::ident::printable;
 
 use super::progress::Progress;
 use super::system::{Consent, Opened, confirm, note};
@@ -153,7 +154,7 @@ impl BackupArgs {
             format!(
                 "{}: databases: {}; dump: {} bytes; media: {} objects, {} bytes, {} of them new",
                 answer.manifest,
-                if answer.databases.is_empty() { "none".to_owned() } else { answer.databases.join(", ") },
+                if answer.databases.is_empty() { "none".to_owned() } else { printable(&answer.databases.join(", ")) },
                 answer.dump_bytes,
                 answer.media_objects,
                 answer.media_bytes,
@@ -184,12 +185,6 @@ fn report(faults: &[ObjectFault]) {
     for ObjectFault { object, reason } in faults {
         note(&printable(&format!("{object}: {reason}")));
     }
-}
-
-/// A project chooses the names of its objects, and a terminal obeys control characters.
-fn printable(text: &str) -> String {
-    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(escaped).collect()
 }
 
 fn names(faults: &[ObjectFault]) -> String {
@@ -281,7 +276,7 @@ impl RestoreArgs {
             format!(
                 "restored the backup of {}: databases: {}; media objects copied: {}; files removed because the backup lacks their bytes: {}",
                 answer.created_at,
-                if answer.databases.is_empty() { "none".to_owned() } else { answer.databases.join(", ") },
+                if answer.databases.is_empty() { "none".to_owned() } else { printable(&answer.databases.join(", ")) },
                 answer.copied_objects,
                 answer.removed_files
             )

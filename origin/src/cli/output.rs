@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 
 use serde::Serialize;
+use shared::ident::printable;
 
 use super::CliError;
 
@@ -42,8 +43,9 @@ impl TextTable {
         Self { rows: vec![headings.map(str::to_uppercase).to_vec()] }
     }
 
+    /// A project chooses the names of its objects, so cells are made printable.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(Vec::from(cells));
+        self.rows.push(Vec::from(cells.map(|cell| printable(&cell))));
     }
 
     fn widths(&self) -> Vec<usize> {
@@ -75,5 +77,12 @@ mod tests {
         table.row(["1".to_owned(), "größer".to_owned()]);
         table.row(["1000".to_owned(), String::new()]);
         assert_eq!(table.to_string(), "ID    NAME\n1     größer\n1000\n");
+    }
+
+    #[test]
+    fn a_cell_commands_no_terminal_and_forges_no_line() {
+        let mut table = TextTable::new(["name"]);
+        table.row(["a\u{1b}[31m\n2\u{202e}".to_owned()]);
+        assert_eq!(table.to_string(), "NAME\na\\u{1b}[31m\\n2\\u{202e}\n");
     }
 }
