@@ -1,39 +1,41 @@
 //! Admits a request, at the edge and again at the origin: checks the route, the API key or user's token, the options,
-//! the access and the body's type, in this order. Doesn't read bodies or verify keys: the caller passes a function that
-//! authenticates, since only the origin knows which keys are revoked.
+//! the access and the body's type, in this order. Options are not parsed before, so that a request without a key costs
+//! little. Doesn't read bodies or verify keys: the caller passes a function that authenticates, since only the origin
+//! knows which keys are revoked.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::Principal;
 use crate::limits::JSON_BODY_MAX_BYTES;
-use crate::operation::{Pending, parse_head};
+use crate::operation::Pending;
+use crate::operation::route::{self, Resource};
 use crate::policy::Action;
 use crate::request::RequestHead;
 use std::borrow::Borrow;
 
-/// `authenticate` gets the request's action, or `None` if the head is invalid. It is not called for `route_not_found`,
-/// `method_not_allowed` and `uri_too_long`; all other errors come after it.
+/// `authenticate` gets the route's action, or `None` for an invalid name or id in the path. It is not called for
+/// `route_not_found`, `method_not_allowed` and `uri_too_long`; all other errors come after it.
 pub async fn admit<P: Borrow<Principal>>(
     head: &RequestHead<'_>,
     authenticate: impl AsyncFnOnce(Option<Action>) -> Result<P, Problem>,
 ) -> Result<(P, Pending), Problem> {
-    let parsed = parse(head)?;
-    let action = parsed.as_ref().ok().map(Pending::action);
+    let resource = resolve(head)?;
+    let action = resource.as_ref().ok().map(|resource| resource.action(head));
     let principal = authenticate(action).await?;
-    let pending = parsed?.permit(principal.borrow().grant())?;
+    let pending = Pending::parse(head, resource?)?.permit(principal.borrow().grant())?;
     Ok((principal, pending))
 }
 
 /// For requests that only the origin can authenticate. Fails as [`admit`] does before it authenticates; `None` for
 /// other faults, which only an authenticated caller may see.
 pub fn unadmitted_action(head: &RequestHead<'_>) -> Result<Option<Action>, Problem> {
-    Ok(parse(head)?.ok().map(|pending| pending.action()))
+    Ok(resolve(head)?.ok().map(|resource| resource.action(head)))
 }
 
 /// The outer error may be shown to any caller, the inner error only to an authenticated caller.
-fn parse(head: &RequestHead<'_>) -> Result<Result<Pending, Problem>, Problem> {
-    match parse_head(head) {
+fn resolve(head: &RequestHead<'_>) -> Result<Result<Resource, Problem>, Problem> {
+    match route::resolve(head) {
         Err(problem) if is_public(problem.code()) => Err(problem),
-        parsed => Ok(parsed),
+        resolved => Ok(resolved),
     }
 }
 
@@ -142,16 +144,22 @@ mod tests {
     }
 
     #[test]
-    fn authentication_is_told_the_action_if_the_head_is_right() {
-        for (query, expected) in [(None, Some(Action::Read)), (Some("nonsense=1"), None)] {
+    fn authentication_is_told_the_action_of_the_route_before_options_are_parsed() {
+        for (method, path, query, expected) in [
+            ("GET", "/api/v1/crud/a/b", None, Some(Action::Read)),
+            ("GET", "/api/v1/crud/a/b", Some("nonsense=1"), Some(Action::Read)),
+            ("GET", "/api/v1/crud/a/b/1", Some("explain=true"), Some(Action::ReadOne)),
+            ("DELETE", "/api/v1/crud/a/b", Some("limit=%"), Some(Action::Delete)),
+            ("POST", "/api/v1/media/tus", None, Some(Action::BeginUpload)),
+            ("GET", "/api/v1/crud/a%00/b", None, None),
+        ] {
             let mut told = None;
-            let read = head("GET", "/api/v1/crud/a/b", query);
-            let refused = admit_now(&read, async |action| {
+            let refused = admit_now(&head(method, path, query), async |action| {
                 told = Some(action);
                 no_key()
             });
             assert!(refused.is_err());
-            assert_eq!(told, Some(expected), "{query:?}");
+            assert_eq!(told, Some(expected), "{method} {path} {query:?}");
         }
     }
 

@@ -23,8 +23,7 @@ pub const HEADERS_MAX_COUNT: usize = 75;
 /// headers of proxies, this is within the 128 KiB that workerd and the origin accept for a head.
 pub const HEADERS_MAX_BYTES: usize = 64 * 1024;
 
-/// Each name is compared with all names before it, which would take a tenth of a second for a URL full of names. 640
-/// pairs such as `query[id][value][]=12345` fill the longest URL.
+/// 640 pairs such as `query[id][value][]=12345` fill the longest URL, which could hold thousands of shorter ones.
 pub const QUERY_MAX_PAIRS: usize = 640;
 
 /// Maximum nesting of `[` and `{` in JSON. Bounds recursion; MariaDB's JSON functions stop at 32 levels too.

@@ -269,9 +269,73 @@ impl ExpectedBody {
             _ => BodyUse::None,
         }
     }
+
+    fn further_action(&self) -> Option<Action> {
+        match self {
+            Self::Ready(operation) => match &**operation {
+                Operation::Records(operation) => operation.further_action(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 impl Pending {
+    /// `resource` is that of the head.
+    pub(crate) fn parse(head: &RequestHead<'_>, resource: Resource) -> Result<Self, Problem> {
+        let action = resource.action(head);
+        let pairs = options::pairs(head.query, texts(&resource))?;
+        if !resource.has_options(head.method) {
+            options::none(&pairs)?;
+        }
+        let format = Format::from_accept(head.accept);
+        let step = match (resource, head.method) {
+            (Resource::Table(table), "GET" | "HEAD") => {
+                ready(Operation::Records(RecordOperation::Read(Read::from_pairs(table, format, pairs)?)))
+            }
+            (Resource::Table(table), "POST") => ExpectedBody::Insert(table, Box::new(write::InsertHead::new(pairs, head)?)),
+            (Resource::Table(table), "PUT" | "PATCH") => {
+                ExpectedBody::Update(table, Box::new(write::UpdateHead::new(None, pairs, head)?))
+            }
+            (Resource::Table(table), "DELETE") => {
+                ExpectedBody::Delete(table, Box::new(write::DeleteHead::new(None, pairs, head)?))
+            }
+            (Resource::Table(table) | Resource::Schema(table), _) => ready(Operation::Describe(table)),
+            (Resource::Databases, _) => ready(Operation::List(Listing::Databases)),
+            (Resource::Tables(database), _) => ready(Operation::List(Listing::Tables(database))),
+            (Resource::Api(form), _) => ready(Operation::DescribeApi(form, options::only_database(pairs)?)),
+            (Resource::Query(table), _) => ExpectedBody::Query(table, format),
+            (Resource::Record(table, id), "GET" | "HEAD") => {
+                ready(Operation::Records(RecordOperation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?)))
+            }
+            (Resource::Record(table, id), "DELETE") => {
+                ExpectedBody::Delete(table, Box::new(write::DeleteHead::new(Some(id), pairs, head)?))
+            }
+            (Resource::Record(table, id), _) => {
+                ExpectedBody::Update(table, Box::new(write::UpdateHead::new(Some(id), pairs, head)?))
+            }
+            (Resource::Sql, _) => ExpectedBody::Sql(format),
+            (Resource::Batch, _) => ExpectedBody::Batch,
+            (Resource::Mcp, _) => ExpectedBody::Mcp,
+            (Resource::Uploads, _) => ready(Operation::Tus(TusCall::of_uploads(head)?)),
+            (Resource::Upload(id), _) => ready(Operation::Tus(TusCall::of_upload(head, id)?)),
+            (Resource::Managed(call), _) => {
+                let call = call.with_options(&pairs)?;
+                if call.has_body() { ExpectedBody::Manage(call) } else { ready(Operation::Manage(call)) }
+            }
+            (Resource::Library, "GET" | "HEAD") => media(MediaCall::List(MediaList::from_pairs(pairs)?)),
+            (Resource::Library, _) => media(MediaCall::Upload),
+            (Resource::Medium(id), "DELETE") => media(MediaCall::Delete(id)),
+            (Resource::Medium(id), _) => media(MediaCall::Describe(id)),
+            (Resource::Signature(id), _) => ExpectedBody::Sign(id),
+        };
+        let action = step.further_action().unwrap_or(action);
+        refuse_idle_headers(head, action, &step)?;
+        let unreadable = check_content(head, &step).err();
+        Ok(Self { action, step, unreadable, grant: Grant::Full })
+    }
+
     pub fn action(&self) -> Action {
         self.action
     }
@@ -321,72 +385,7 @@ impl Pending {
 /// Route, method, options and content type. Headers of resumable uploads also fail with `precondition_failed`,
 /// `invalid_media` or `invalid_body`.
 pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
-    let resource = route::resolve(head)?;
-    let pairs = options::pairs(head.query, texts(&resource))?;
-    let format = Format::from_accept(head.accept);
-    let (action, step) = match (resource, head.method) {
-        (Resource::Table(table), "GET" | "HEAD") => {
-            let operation = RecordOperation::Read(Read::from_pairs(table, format, pairs)?);
-            (operation.further_action().unwrap_or(Action::Read), ready(Operation::Records(operation)))
-        }
-        (Resource::Table(table), "POST") => {
-            (Action::Insert, ExpectedBody::Insert(table, Box::new(write::InsertHead::new(pairs, head)?)))
-        }
-        (Resource::Table(table), "PUT" | "PATCH") => {
-            (Action::Update, ExpectedBody::Update(table, Box::new(write::UpdateHead::new(None, pairs, head)?)))
-        }
-        (Resource::Table(table), "DELETE") => {
-            (Action::Delete, ExpectedBody::Delete(table, Box::new(write::DeleteHead::new(None, pairs, head)?)))
-        }
-        (Resource::Databases, _) => {
-            without_options(&pairs, Action::ListDatabases, ready(Operation::List(Listing::Databases)))?
-        }
-        (Resource::Tables(database), _) => {
-            without_options(&pairs, Action::ListTables, ready(Operation::List(Listing::Tables(database))))?
-        }
-        (Resource::Api(form), _) => {
-            (Action::DescribeApi, ready(Operation::DescribeApi(form, options::only_database(pairs)?)))
-        }
-        (Resource::Table(table) | Resource::Schema(table), _) => {
-            without_options(&pairs, Action::Describe, ready(Operation::Describe(table)))?
-        }
-        (Resource::Query(table), _) => without_options(&pairs, Action::Query, ExpectedBody::Query(table, format))?,
-        (Resource::Record(table, id), "GET" | "HEAD") => {
-            let operation = RecordOperation::ReadOne(ReadOne::from_pairs(table, id, format, pairs)?);
-            (operation.further_action().unwrap_or(Action::ReadOne), ready(Operation::Records(operation)))
-        }
-        (Resource::Record(table, id), "DELETE") => {
-            (Action::Delete, ExpectedBody::Delete(table, Box::new(write::DeleteHead::new(Some(id), pairs, head)?)))
-        }
-        (Resource::Record(table, id), _) => {
-            (Action::Update, ExpectedBody::Update(table, Box::new(write::UpdateHead::new(Some(id), pairs, head)?)))
-        }
-        (Resource::Sql, _) => without_options(&pairs, Action::Sql, ExpectedBody::Sql(format))?,
-        (Resource::Batch, _) => without_options(&pairs, Action::Batch, ExpectedBody::Batch)?,
-        (Resource::Mcp, _) => without_options(&pairs, Action::Mcp, ExpectedBody::Mcp)?,
-        (Resource::Uploads, _) => {
-            options::none(&pairs)?;
-            resumable(TusCall::of_uploads(head)?)
-        }
-        (Resource::Upload(id), _) => {
-            options::none(&pairs)?;
-            resumable(TusCall::of_upload(head, id)?)
-        }
-        (Resource::Managed(call), _) => {
-            let call = call.with_options(&pairs)?;
-            (call.action(), if call.has_body() { ExpectedBody::Manage(call) } else { ready(Operation::Manage(call)) })
-        }
-        (Resource::Library, "GET" | "HEAD") => {
-            (Action::ListMedia, media(MediaCall::List(MediaList::from_pairs(pairs)?)))
-        }
-        (Resource::Library, _) => without_options(&pairs, Action::Upload, media(MediaCall::Upload))?,
-        (Resource::Medium(id), "DELETE") => without_options(&pairs, Action::DeleteMedia, media(MediaCall::Delete(id)))?,
-        (Resource::Medium(id), _) => without_options(&pairs, Action::DescribeMedia, media(MediaCall::Describe(id)))?,
-        (Resource::Signature(id), _) => without_options(&pairs, Action::SignMedia, ExpectedBody::Sign(id))?,
-    };
-    refuse_idle_headers(head, action, &step)?;
-    let unreadable = check_content(head, &step).err();
-    Ok(Pending { action, step, unreadable, grant: Grant::Full })
+    Pending::parse(head, route::resolve(head)?)
 }
 
 fn texts(resource: &Resource) -> &'static [&'static str] {
@@ -397,26 +396,8 @@ fn texts(resource: &Resource) -> &'static [&'static str] {
     }
 }
 
-fn without_options(
-    pairs: &options::Options,
-    action: Action,
-    step: ExpectedBody,
-) -> Result<(Action, ExpectedBody), Problem> {
-    options::none(pairs)?;
-    Ok((action, step))
-}
-
 fn media(call: MediaCall) -> ExpectedBody {
     ready(Operation::Media(call))
-}
-
-fn resumable(call: TusCall) -> (Action, ExpectedBody) {
-    let action = match &call {
-        TusCall::Describe => Action::DescribeUploads,
-        TusCall::Create(_) => Action::BeginUpload,
-        TusCall::Status(_) | TusCall::Append { .. } | TusCall::Terminate(_) => Action::ResumeUpload,
-    };
-    (action, ready(Operation::Tus(call)))
 }
 
 fn ready(operation: Operation) -> ExpectedBody {

@@ -61,17 +61,28 @@ impl Faults {
     /// More faults would not help the caller.
     const MAX_COUNT: usize = 20;
 
-    pub fn keep<T>(&mut self, outcome: Result<T, Problem>) -> Option<T> {
-        match outcome {
+    /// `None` for a fault, or without a check if no further fault would be kept.
+    pub fn check<T>(&mut self, check: impl FnOnce() -> Result<T, Problem>) -> Option<T> {
+        if self.is_full() {
+            return None;
+        }
+        match check() {
             Ok(value) => Some(value),
             Err(problem) => {
-                self.add(problem);
+                self.keep(problem);
                 None
             }
         }
     }
 
-    pub fn add(&mut self, mut problem: Problem) {
+    /// Makes the problem only if it is kept, since to find the hint of a long list of unknown names takes long.
+    pub fn add(&mut self, problem: impl FnOnce() -> Problem) {
+        if !self.is_full() {
+            self.keep(problem());
+        }
+    }
+
+    fn keep(&mut self, mut problem: Problem) {
         let others = std::mem::take(&mut problem.inner.others);
         let room = Self::MAX_COUNT - self.0.len();
         self.0.extend([problem].into_iter().chain(others).take(room));

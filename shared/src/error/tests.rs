@@ -34,11 +34,15 @@ fn a_problem_of_a_batch_names_its_operation() {
 
 #[test]
 fn several_faults_of_a_body_are_listed() {
-    let mut faults = Faults::default();
+    let (mut faults, mut made) = (Faults::default(), 0);
     for row in 0..30 {
-        let fault: Result<(), _> = Err(Problem::new(ErrorCode::InvalidValue, "No.").with_field("n").with_row(row));
-        faults.keep(fault);
+        faults.add(|| {
+            made += 1;
+            Problem::new(ErrorCode::InvalidValue, "No.").with_field("n").with_row(row)
+        });
     }
+    assert_eq!(faults.check(|| -> Result<(), _> { panic!("no further fault would be kept") }), None);
+    assert_eq!(made, 20);
     let problem = faults.end().unwrap_err().in_operation(2);
     let json: serde_json::Value = serde_json::from_slice(&problem.to_json("r1")).unwrap();
     let details = |row: usize| serde_json::json!({"field": "n", "row": row, "operation": 2});

@@ -15,6 +15,10 @@ use std::collections::BinaryHeap;
 
 pub(super) type Options = Vec<(String, Value)>;
 
+/// No request has as many options with different names, so that a request with more fails by the names read until then.
+/// Each name is compared with all before it.
+const OPTIONS_MAX_COUNT: usize = 40;
+
 /// For these, `name=a&name=b` means `name=a,b`, since Python's requests and URLSearchParams write lists in this way.
 const LISTS: [&str; 8] = ["selectFields", "select", "omitFields", "group", "order", "join", "include", "returning"];
 
@@ -41,10 +45,13 @@ pub(super) fn given_twice(of: &str, full_name: &str) -> Problem {
 }
 
 pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Problem> {
-    let mut plain: Options = Vec::new();
+    let (mut plain, mut repeats): (Options, Vec<(usize, Value)>) = (Vec::new(), Vec::new());
     let mut brackets = Brackets::default();
     let given = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     for (at, pair) in given.enumerate() {
+        if plain.len() + brackets.count() > OPTIONS_MAX_COUNT {
+            break;
+        }
         if at == QUERY_MAX_PAIRS {
             return Err(invalid(format!("The query has more than {QUERY_MAX_PAIRS} parts."))
                 .with_hint("Send lists as JSON, or the options as a body to the POST form, …/query."));
@@ -57,7 +64,7 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
         if brackets.take(&name, value.as_deref())? {
             continue;
         }
-        let known = plain.iter_mut().find(|(known, _)| *known == name);
+        let known = plain.iter().position(|(known, _)| *known == name);
         if known.is_some() && !LISTS.contains(&name.as_str()) {
             return Err(repeated(&name));
         }
@@ -65,8 +72,14 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
         let value =
             if texts.contains(&name.as_str()) { Value::Text(value.into()) } else { word_or_json(&name, &value)? };
         match known {
-            Some((_, known)) => *known = together(known, &value),
+            Some(at) => repeats.push((at, value)),
             None => plain.push((name, value)),
+        }
+    }
+    if !repeats.is_empty() {
+        for (at, (_, value)) in plain.iter_mut().enumerate() {
+            let others = repeats.iter().filter(|(of, _)| *of == at).map(|(_, value)| value);
+            *value = together(value, others);
         }
     }
     for (name, value) in brackets.into_options() {
@@ -152,7 +165,12 @@ fn inside(list: &str) -> &str {
     list.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(list)
 }
 
-fn together(first: &Value, second: &Value) -> Value {
+/// `first` itself if there are no others.
+fn together<'a>(first: &'a Value, others: impl Iterator<Item = &'a Value>) -> Value {
+    let mut others = others.peekable();
+    if others.peek().is_none() {
+        return first.clone();
+    }
     let items = |value: &Value| match value {
         Value::Text(words) => {
             let words = words.split(',').map(|word| Value::Text(word.trim().into()).to_json().into_owned());
@@ -161,8 +179,8 @@ fn together(first: &Value, second: &Value) -> Value {
         Value::List(list) => inside(list).to_owned(),
         other => other.to_json().into_owned(),
     };
-    let parts = [first, second].map(items);
-    let parts: Vec<_> = parts.into_iter().filter(|part| !part.trim().is_empty()).collect();
+    let parts = std::iter::once(first).chain(others).map(items);
+    let parts: Vec<_> = parts.filter(|part| !part.trim().is_empty()).collect();
     Value::List(format!("[{}]", parts.join(",")).into())
 }
 

@@ -81,7 +81,7 @@ pub struct Window {
     pub after: Option<Box<str>>,
 }
 
-const READ_OPTIONS: [&str; 16] = [
+pub(super) const READ_OPTIONS: [&str; 16] = [
     "limit",
     "page",
     "offset",
@@ -142,7 +142,12 @@ impl Draft {
         for (name, value) in options {
             let full = options::full_name(&name);
             match known.iter().find(|known| **known == full) {
-                None => faults.add(options::unknown(&name, known)),
+                None => {
+                    faults.add(|| options::unknown(&name, known));
+                    if faults.is_full() {
+                        break;
+                    }
+                }
                 Some(full) if draft.get(full).is_some() => return Err(options::given_twice("", full)),
                 Some(full) => draft.0.push((full, value)),
             }

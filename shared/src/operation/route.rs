@@ -7,13 +7,14 @@ use super::{ApiForm, RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
 use crate::media::FilePath;
+use crate::policy::Action;
 use crate::request::{RequestHead, check_url_length};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
 /// [`resolve`] has checked the request's method.
 #[derive(Debug)]
-pub(super) enum Resource {
+pub(crate) enum Resource {
     Databases,
     Tables(DatabaseName),
     Api(ApiForm),
@@ -32,6 +33,47 @@ pub(super) enum Resource {
     Upload(TusId),
     /// `/api/v1/keys[/{id}]`, `/api/v1/roles[/{name}]`, `/api/v1/status`, `/api/v1/requests`
     Managed(Management),
+}
+
+impl Resource {
+    /// The action without its options: of a read with `explain`, `Read` or `ReadOne`.
+    pub(crate) fn action(&self, head: &RequestHead<'_>) -> Action {
+        match (self, head.method) {
+            (Self::Table(_), "GET" | "HEAD") => Action::Read,
+            (Self::Table(_), "POST") => Action::Insert,
+            (Self::Table(_), "PUT" | "PATCH") => Action::Update,
+            (Self::Table(_) | Self::Record(..), "DELETE") => Action::Delete,
+            (Self::Table(_) | Self::Schema(_), _) => Action::Describe,
+            (Self::Databases, _) => Action::ListDatabases,
+            (Self::Tables(_), _) => Action::ListTables,
+            (Self::Api(_), _) => Action::DescribeApi,
+            (Self::Query(_), _) => Action::Query,
+            (Self::Record(..), "GET" | "HEAD") => Action::ReadOne,
+            (Self::Record(..), _) => Action::Update,
+            (Self::Sql, _) => Action::Sql,
+            (Self::Batch, _) => Action::Batch,
+            (Self::Mcp, _) => Action::Mcp,
+            (Self::Library, "GET" | "HEAD") => Action::ListMedia,
+            (Self::Library, _) => Action::Upload,
+            (Self::Medium(_), "DELETE") => Action::DeleteMedia,
+            (Self::Medium(_), _) => Action::DescribeMedia,
+            (Self::Signature(_), _) => Action::SignMedia,
+            (Self::Uploads, "OPTIONS") => Action::DescribeUploads,
+            (Self::Uploads, _) => Action::BeginUpload,
+            (Self::Upload(_), _) if tus::method(head) == "OPTIONS" => Action::DescribeUploads,
+            (Self::Upload(_), _) => Action::ResumeUpload,
+            (Self::Managed(call), _) => call.action(),
+        }
+    }
+
+    pub(super) fn has_options(&self, method: &str) -> bool {
+        match self {
+            Self::Table(_) => method != "OPTIONS",
+            Self::Library => matches!(method, "GET" | "HEAD"),
+            Self::Record(..) | Self::Api(_) | Self::Managed(_) => true,
+            _ => false,
+        }
+    }
 }
 
 pub const MCP: &str = "/mcp";
@@ -59,7 +101,7 @@ const RECORD_METHODS: &str = "GET, HEAD, PUT, PATCH, DELETE";
 const QUERY_METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const UPLOAD_METHODS: &str = "OPTIONS, HEAD, PATCH, DELETE";
 
-pub(super) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
+pub(crate) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     check_url_length(head.path, head.query)?;
     if head.path == MCP {
         return allow(head.method, "POST").map(|()| Resource::Mcp);

@@ -249,6 +249,24 @@ fn each_limit_admits_its_number_and_refuses_one_more() {
 }
 
 #[test]
+fn of_many_unknown_options_as_many_are_named_as_an_answer_lists() {
+    let names = |pair: fn(usize) -> String| (0..QUERY_MAX_PAIRS).map(pair).collect::<Vec<_>>();
+    let query = names(|at| format!("selectFieldsx{at}=1")).join("&");
+    let body = format!("{{{}}}", names(|at| format!("\"selectFieldsx{at}\":1")).join(","));
+    for refused in [parse("GET", POSTS, &query, ""), parse("POST", QUERY, "", &body)] {
+        let json: serde_json::Value = serde_json::from_slice(&refused.unwrap_err().to_json("r1")).unwrap();
+        assert_eq!(json["errors"].as_array().unwrap().len(), 20);
+        assert_eq!(json["errors"][19]["message"], "There is no option \"selectFieldsx19\" here.");
+    }
+    // Reading stops at a number of names that no request has.
+    let known = read::READ_OPTIONS.len() + ["where", "select"].len();
+    for pair in [|at| format!("x{at}=1"), |at| format!("x{at}[a]=1")] {
+        let read = options::pairs(Some(&names(pair).join("&")), &[]).unwrap().len();
+        assert!((known + 20..QUERY_MAX_PAIRS / 10).contains(&read), "{read}");
+    }
+}
+
+#[test]
 fn a_flag_is_a_boolean_in_json_or_in_words() {
     let distinct = |flag: &str| match parse("POST", QUERY, "", &format!("{{\"distinct\":{flag}}}")) {
         Ok(Operation::Records(RecordOperation::Read(read))) => Some(read.rows == read::Rows::Distinct),

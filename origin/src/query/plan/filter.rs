@@ -69,7 +69,7 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     let all = |conditions: &[Condition]| {
         let (mut faults, mut predicates) = (Faults::default(), Vec::with_capacity(conditions.len()));
         for condition in conditions {
-            predicates.extend(faults.keep(predicate(condition, scope)));
+            predicates.extend(faults.check(|| predicate(condition, scope)));
             if faults.is_full() {
                 break;
             }

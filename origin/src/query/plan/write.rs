@@ -210,32 +210,33 @@ fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Resul
     let mut faults = Faults::default();
     let in_row = |at: usize, problem: Problem| if is_list { problem.with_row(at) } else { problem };
     // A refused field comes with the row that gives it first, whose fault is kept before those of values.
-    let columns: Vec<Result<usize, (usize, Problem)>> = insert
-        .fields
-        .iter()
-        .enumerate()
-        .map(|(nth, name)| {
-            writable_column(name, table, rules).map_err(|problem| {
-                let first = given.iter().position(|row| row[nth].is_some()).unwrap_or_default();
-                faults.add(in_row(first, problem.clone()));
-                (first, problem)
-            })
-        })
-        .collect();
+    let mut columns: Vec<Result<usize, (usize, Problem)>> = Vec::with_capacity(insert.fields.len());
+    for (nth, name) in insert.fields.iter().enumerate() {
+        columns.push(writable_column(name, table, rules).map_err(|problem| {
+            let first = given.iter().position(|row| row[nth].is_some()).unwrap_or_default();
+            faults.add(|| in_row(first, problem.clone()));
+            (first, problem)
+        }));
+        if faults.is_full() {
+            break;
+        }
+    }
     let mut rows = Vec::with_capacity(given.len());
     for (at, row) in given.iter().enumerate() {
         let mut cells = Vec::with_capacity(row.len());
         for (column, cell) in columns.iter().zip(row) {
             let bound = match (column, cell) {
                 (Ok(column), Some(value)) => {
-                    let bound = bind(table.column(*column), value).map_err(|problem| {
-                        let problem = import.map_or(problem.clone(), |import| import.name_line(at, &problem));
-                        in_row(at, problem)
+                    let bound = faults.check(|| {
+                        bind(table.column(*column), value).map_err(|problem| {
+                            let problem = import.map_or(problem.clone(), |import| import.name_line(at, &problem));
+                            in_row(at, problem)
+                        })
                     });
-                    faults.keep(bound).flatten()
+                    bound.flatten()
                 }
                 (Err((first, problem)), Some(_)) if at > *first => {
-                    faults.add(in_row(at, problem.clone()));
+                    faults.add(|| in_row(at, problem.clone()));
                     None
                 }
                 _ => None,
@@ -265,20 +266,19 @@ pub(super) fn update<'p>(
     let mut faults = Faults::default();
     let given = update.fields.iter().zip(&update.values);
     let changes = given.filter_map(|(name, value)| {
-        let changed = writable_column(name, table, &rules).and_then(|at| {
-            let change = change(table.column(at), value)?;
-            match change {
+        faults.check(|| {
+            let at = writable_column(name, table, &rules)?;
+            match change(table.column(at), value)? {
                 // Whether the sum overflows would reveal the value of the hidden field.
                 Change::Add(_) if table.find(name).is_none() => {
                     Err(role_forbids("add to a field that it may not read"))
                 }
                 change => Ok((at, change)),
             }
-        });
-        faults.keep(changed)
+        })
     });
     let mut changes: Vec<_> = changes.collect();
-    let target = faults.keep(target(&update.target, scope, Action::Update));
+    let target = faults.check(|| target(&update.target, scope, Action::Update));
     faults.end()?;
     changes.extend(rules.set().iter().map(|(at, operand)| (*at, Change::Set(operand.clone()))));
     let rule = rules.rows().map(|rule| Predicate::clone(rule));

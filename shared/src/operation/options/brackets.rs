@@ -6,6 +6,7 @@ use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 use crate::json::Value;
 use crate::limits::JSON_NESTING_MAX_LEVELS;
+use std::collections::HashMap;
 
 #[derive(Default)]
 pub(super) struct Brackets(Vec<(String, Node)>);
@@ -19,7 +20,7 @@ impl Brackets {
         };
         let known = self.0.iter().position(|(known, _)| known == root);
         let at = known.unwrap_or_else(|| {
-            self.0.push((root.to_owned(), Node::Map(Vec::new())));
+            self.0.push((root.to_owned(), Node::Map(Members::default())));
             self.0.len() - 1
         });
         match self.0[at].1.insert(&path, value) {
@@ -27,6 +28,10 @@ impl Brackets {
             Err(BracketFault::Repeated) => Err(repeated(name)),
             Err(BracketFault::Unnumbered) => Err(unnumbered(name)),
         }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
     }
 
     pub(super) fn into_options(self) -> Options {
@@ -60,7 +65,21 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
 /// A map from `a[]=…` or from `a[0]=…&a[1]=…` is converted to a list.
 enum Node {
     Leaf(Option<String>),
-    Map(Vec<(String, Node)>),
+    Map(Members),
+}
+
+#[derive(Default)]
+struct Members {
+    list: Vec<(String, Node)>,
+    /// Indexes in `list`, since a URL has room for hundreds of members of one object.
+    by_name: HashMap<Box<str>, usize>,
+}
+
+impl Members {
+    fn push(&mut self, name: String, node: Node) {
+        self.by_name.insert(name.as_str().into(), self.list.len());
+        self.list.push((name, node));
+    }
 }
 
 impl Node {
@@ -71,28 +90,27 @@ impl Node {
         // `a[]=x&a[]=y` appends to a list. A name without `[]` may occur only once.
         let key = if key.is_empty() {
             if let Some(inner) = rest.first()
-                && !members.iter().all(|(_, member)| member.has(inner))
+                && !members.list.iter().all(|(_, member)| member.has(inner))
             {
                 // `a[][b]=x&a[][c]=y` may mean one object or two: only a repeated `b` would show that the next object
                 // begins.
                 return Err(BracketFault::Unnumbered);
             }
-            members.len().to_string()
+            members.list.len().to_string()
         } else {
             (*key).to_owned()
         };
-        let known = members.iter().position(|(name, _)| *name == key);
-        match (known, rest) {
+        match (members.by_name.get(&*key).copied(), rest) {
             (Some(_), []) => Err(BracketFault::Repeated),
             (None, []) => {
-                members.push((key, Self::Leaf(value.map(str::to_owned))));
+                members.push(key, Self::Leaf(value.map(str::to_owned)));
                 Ok(())
             }
-            (Some(at), rest) => members[at].1.insert(rest, value),
+            (Some(at), rest) => members.list[at].1.insert(rest, value),
             (None, rest) => {
-                let mut child = Self::Map(Vec::new());
+                let mut child = Self::Map(Members::default());
                 child.insert(rest, value)?;
-                members.push((key, child));
+                members.push(key, child);
                 Ok(())
             }
         }
@@ -101,7 +119,7 @@ impl Node {
     fn has(&self, key: &str) -> bool {
         match self {
             Self::Leaf(_) => false,
-            Self::Map(members) => members.iter().any(|(name, _)| name == key),
+            Self::Map(members) => members.by_name.contains_key(key),
         }
     }
 
@@ -120,13 +138,13 @@ impl Node {
         match self {
             Self::Leaf(None) => "null".to_owned(),
             Self::Leaf(Some(text)) => quoted(text),
-            Self::Map(members) if is_list(members) => {
+            Self::Map(Members { list: members, .. }) if is_list(members) => {
                 let mut items: Vec<_> = members.iter().collect();
                 items.sort_by_key(|(index, _)| index.parse::<usize>().unwrap_or_default());
                 let items: Vec<_> = items.into_iter().map(|(_, item)| item.to_json()).collect();
                 format!("[{}]", items.join(","))
             }
-            Self::Map(members) => {
+            Self::Map(Members { list: members, .. }) => {
                 let members: Vec<_> =
                     members.iter().map(|(name, member)| format!("{}:{}", quoted(name), member.to_json())).collect();
                 format!("{{{}}}", members.join(","))

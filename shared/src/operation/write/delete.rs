@@ -64,10 +64,10 @@ impl Delete {
         if !bytes.trim_ascii().is_empty() {
             for (name, value) in json::body_members(bytes)? {
                 if in_body.take(&FOR_DELETE, &name, value)?.is_some() {
-                    faults.add(
+                    faults.add(|| {
                         body(format!("A delete has no part {}.", shown(&name)))
-                            .with_hint("Use {\"query\": {…}} or {\"deleteKeyValues\": [{key, value}, …]}."),
-                    );
+                            .with_hint("Use {\"query\": {…}} or {\"deleteKeyValues\": [{key, value}, …]}.")
+                    });
                 }
             }
         }

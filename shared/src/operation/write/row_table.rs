@@ -40,7 +40,7 @@ impl RowTable {
                 None => {
                     parts = whole;
                     let row = parts.next().unwrap_or_default();
-                    faults.add(no_row(&format!("batchData[{at}]"), row).with_row(at));
+                    faults.add(|| no_row(&format!("batchData[{at}]"), row).with_row(at));
                     if faults.is_full() {
                         break;
                     }

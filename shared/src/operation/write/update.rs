@@ -73,10 +73,10 @@ fn many(bytes: &[u8]) -> Result<(WriteTarget, Changes), Problem> {
         if name == "data" {
             data = Some(value);
         } else if matching.take(&FOR_UPDATE, &name, value)?.is_some() {
-            faults.add(
+            faults.add(|| {
                 body(format!("An update of many records has no part {}.", shown(&name)))
-                    .with_hint("Use {\"query\": {…}, \"data\": {…}}, or name one record by its id in the path."),
-            );
+                    .with_hint("Use {\"query\": {…}, \"data\": {…}}, or name one record by its id in the path.")
+            });
         }
     }
     faults.end()?;
