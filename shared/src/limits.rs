@@ -23,6 +23,10 @@ pub const HEADERS_MAX_COUNT: usize = 75;
 /// headers of proxies, this is within the 128 KiB that workerd and the origin accept for a head.
 pub const HEADERS_MAX_BYTES: usize = 64 * 1024;
 
+/// Maximum names in the header `Connection`; more get a 431. The edge compares each header of the request with all of
+/// them. Clients and proxies send two, such as `keep-alive, upgrade`.
+pub const CONNECTION_NAMES_MAX_COUNT: usize = 32;
+
 /// 640 pairs such as `query[id][value][]=12345` fill the longest URL, which could hold thousands of shorter ones.
 pub const QUERY_MAX_PAIRS: usize = 640;
 

@@ -40,6 +40,9 @@ pub struct TablePath {
     pub table: TableName,
 }
 
+/// MariaDB's maximum of columns in a key.
+const KEY_PARTS_MAX_COUNT: usize = 32;
+
 /// The column `id`, or else the primary key; several values for a composite key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordId {
@@ -53,6 +56,8 @@ impl RecordId {
     fn decode(segment: &str) -> Result<Self, Problem> {
         let parts = segment
             .split(',')
+            // One more than any key has, so that a longer id has another number of parts than the key.
+            .take(KEY_PARTS_MAX_COUNT + 1)
             .map(|part| route::decode_segment(part).map(Cow::into_owned))
             .collect::<Result<_, _>>()?;
         Ok(Self { whole: route::decode_segment(segment)?.into_owned(), parts })

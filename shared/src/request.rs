@@ -5,7 +5,7 @@ mod head;
 pub use head::{RequestHead, TusHeaders};
 
 use crate::error::{ErrorCode, Problem};
-use crate::limits::{HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
+use crate::limits::{CONNECTION_NAMES_MAX_COUNT, HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;
 
 /// The `X-Selkie-Position` of a write: a read with this header sees the write, or fails if the database does not reach
@@ -18,6 +18,8 @@ pub const LIMITED_HEADER: &str = "x-selkie-limited";
 /// Header of CSV and NDJSON: records follow that `limit` or a maximum left out. The envelope has `next` or `more`.
 pub const MORE_HEADER: &str = "x-selkie-more";
 
+const CONNECTION: &str = "connection";
+
 /// These headers are not counted, so that a request has the same number at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [
     "accept-encoding",
@@ -28,7 +30,7 @@ const ADDED_BY_PROXIES: [&str; 21] = [
     "cf-ray",
     "cf-visitor",
     "cf-worker",
-    "connection",
+    CONNECTION,
     "content-length",
     "forwarded",
     "host",
@@ -104,13 +106,13 @@ pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> 
 }
 
 /// Names are lower case; equal names must be adjacent. `invalid_request`; `headers_too_large` beyond the limits,
-/// without the headers of proxies; `invalid_body` for `Trailer`, since some HTTP implementations don't find the end of
+/// without the headers of proxies, of which only the names in `Connection` have a limit; `invalid_body` for `Trailer`, since some HTTP implementations don't find the end of
 /// a body with trailers.
 pub fn check_headers<'a, I>(headers: impl Fn() -> I) -> Result<(), Problem>
 where
     I: Iterator<Item = (&'a str, &'a [u8])>,
 {
-    let mut size = Size::default();
+    let (mut size, mut connection_names) = (Size::default(), 0);
     for (name, value) in headers() {
         if !name.is_ascii() || value.iter().fold(false, |found, byte| found | is_control(*byte)) {
             return Err(malformed());
@@ -122,7 +124,16 @@ where
             )
             .with_hint("Send the body without trailers."));
         }
+        if name == CONNECTION {
+            connection_names += 1 + memchr::memchr_iter(b',', value).count();
+        }
         size.add(name, value);
+    }
+    if connection_names > CONNECTION_NAMES_MAX_COUNT {
+        return Err(headers_too_large(format!(
+            "The header Connection has more than {CONNECTION_NAMES_MAX_COUNT} names."
+        ))
+        .with_hint("Send none: clients need not list headers in it."));
     }
     if size.is_allowed() {
         return Ok(());
@@ -134,7 +145,10 @@ where
     if size.is_allowed() {
         return Ok(());
     }
-    Err(headers_too_large())
+    Err(headers_too_large(format!(
+        "The request has more than {HEADERS_MAX_COUNT} headers, or more than {HEADERS_MAX_BYTES} bytes of them."
+    ))
+    .with_hint("Send fewer headers; a browser's are often cookies, which are not read here."))
 }
 
 fn malformed() -> Problem {
@@ -143,14 +157,8 @@ fn malformed() -> Problem {
     )
 }
 
-fn headers_too_large() -> Problem {
-    Problem::new(
-        ErrorCode::HeadersTooLarge,
-        format!(
-            "The request has more than {HEADERS_MAX_COUNT} headers, or more than {HEADERS_MAX_BYTES} bytes of them."
-        ),
-    )
-    .with_hint("Send fewer headers; a browser's are often cookies, which are not read here.")
+fn headers_too_large(message: String) -> Problem {
+    Problem::new(ErrorCode::HeadersTooLarge, message)
 }
 
 fn url_too_long() -> Problem {
@@ -287,6 +295,10 @@ mod tests {
         assert_eq!(headers_code(&headers), None);
         let repeated = vec![("x-a", &b"1"[..]); HEADERS_MAX_COUNT + 1];
         assert_eq!(headers_code(&repeated), None);
+        for (names, expected) in [(CONNECTION_NAMES_MAX_COUNT, None), (CONNECTION_NAMES_MAX_COUNT + 1, too_large)] {
+            assert_eq!(headers_code(&vec![("connection", &b"x"[..]); names]), expected, "{names} lines");
+            assert_eq!(headers_code(&[("connection", vec!["x"; names].join(",").as_bytes())]), expected, "{names}");
+        }
         let fitting = vec![b'a'; HEADERS_MAX_BYTES - "x-a".len()];
         assert_eq!(headers_code(&[("host", b"x"), ("x-a", &fitting)]), None);
         for (shorter, expected) in [(", 1".len(), None), (", ".len(), too_large)] {

@@ -48,7 +48,7 @@ pub enum BodyPlan {
     /// Read the body as a whole, check it with the shared parser, then forward it.
     Check(CheckedBody),
     /// Read the body as a whole, then forward it without checking it: the caller has a user's token, which the origin
-    /// must verify before it examines the body. The action is `None` if the origin will refuse the request's head.
+    /// must verify before it examines the body. The action is `None` if the origin will refuse the path.
     Whole(Option<Action>),
 }
 

@@ -171,15 +171,14 @@ pub fn forwarded<'a>(
     seen_address: Option<&'a str>,
 ) -> RequestHeaders<'a> {
     let connection = request.header("connection").unwrap_or_default();
-    let is_of_connection = |name: &str| {
-        let mut named = connection.split(',').map(str::trim);
-        may_be_of_connection(name) && named.any(|named| named.eq_ignore_ascii_case(name))
-    };
+    let connection: Vec<_> = connection.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let is_of_connection =
+        |name: &str| connection.iter().any(|named| named.eq_ignore_ascii_case(name)) && may_be_of_connection(name);
     let is_forwarded = |name: &str| {
         name != request_id::HEADER
             && !NOT_FORWARDED.contains(&name)
             && (name != TRACESTATE || request.trace.is_some())
-            && (connection.is_empty() || !is_of_connection(name))
+            && !is_of_connection(name)
     };
     let kept = request.head.headers.iter().filter(|(name, _)| is_forwarded(name));
     let mut headers: RequestHeaders<'_> = kept.collect();

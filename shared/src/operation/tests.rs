@@ -162,6 +162,10 @@ fn names_are_decoded_from_the_path() {
     assert_eq!((one.table.database.as_str(), one.table.table.as_str()), ("my db", "a/b`c"));
     assert_eq!((one.id.whole(), one.id.parts(2)), ("1,2,3", Some(vec!["1,2", "3"])));
     assert_eq!(one.select, Selection::All);
+    let long = RecordId::decode(&"1,".repeat(5_000)).unwrap();
+    assert!((1..=KEY_PARTS_MAX_COUNT).all(|wanted| long.parts(wanted).is_none()));
+    assert_eq!((long.parts.len(), long.whole().len()), (KEY_PARTS_MAX_COUNT + 1, 10_000));
+    assert!(RecordId::decode(&format!("{}%", "1,".repeat(5_000))).is_err());
 }
 
 #[test]
