@@ -102,6 +102,11 @@ async fn a_head_that_is_not_http_is_the_callers_fault(_: Host) {
             HeadersTooLarge,
         ),
         (
+            "33 names in Connection".to_owned(),
+            get(record, &[b"Connection: x", &b",x".repeat(32)[..], b"\r\n"].concat()),
+            HeadersTooLarge,
+        ),
+        (
             "trailers".to_owned(),
             request(
                 "POST",
