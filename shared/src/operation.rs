@@ -299,7 +299,9 @@ impl Pending {
             (Resource::Table(table), "GET" | "HEAD") => {
                 ready(Operation::Records(RecordOperation::Read(Read::from_pairs(table, format, pairs)?)))
             }
-            (Resource::Table(table), "POST") => ExpectedBody::Insert(table, Box::new(write::InsertHead::new(pairs, head)?)),
+            (Resource::Table(table), "POST") => {
+                ExpectedBody::Insert(table, Box::new(write::InsertHead::new(pairs, head)?))
+            }
             (Resource::Table(table), "PUT" | "PATCH") => {
                 ExpectedBody::Update(table, Box::new(write::UpdateHead::new(None, pairs, head)?))
             }
