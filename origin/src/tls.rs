@@ -13,6 +13,7 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -122,8 +123,8 @@ struct PemBytes {
     key: Vec<u8>,
 }
 
-pub enum Handshake {
-    Done(Box<TlsStream<TcpStream>>),
+pub enum Handshake<S> {
+    Done(Box<TlsStream<S>>),
     NotTls(TcpStream),
     /// The handshake failed or took too long, or was the oldest of too many. The connection is closed.
     Failed,
@@ -149,7 +150,11 @@ impl Tls {
     }
 
     /// If the first byte is not TLS, returns the stream unread as [`Handshake::NotTls`].
-    pub async fn accept(&self, stream: TcpStream) -> Handshake {
+    pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: TcpStream,
+        wrap: impl FnOnce(TcpStream) -> S,
+    ) -> Handshake<S> {
         let turn = Turn::begin(&self.handshakes);
         let handshake = async {
             let mut first = [0];
@@ -158,7 +163,7 @@ impl Tls {
                 Ok(1) => return Handshake::NotTls(stream),
                 _ => return Handshake::Failed,
             }
-            match self.acceptor.accept(stream).await {
+            match self.acceptor.accept(wrap(stream)).await {
                 Ok(stream) => Handshake::Done(Box::new(stream)),
                 Err(error) => {
                     tracing::debug!(%error, "a TLS handshake failed");
@@ -269,7 +274,7 @@ mod tests {
         let client = TcpStream::connect(address).await.unwrap();
         client.try_write(b"GET").unwrap();
         let stream = listener.accept().await.unwrap().0;
-        assert!(matches!(tls.accept(stream).await, Handshake::NotTls(_)));
+        assert!(matches!(tls.accept(stream, |stream| stream).await, Handshake::NotTls(_)));
         assert!(turns.remove(0).ended.is_cancelled());
         assert!(turns.iter().all(|turn| !turn.ended.is_cancelled()));
         drop(turns);

@@ -1,5 +1,7 @@
 //! Accepts connections, plain or with TLS, serves them as HTTP/1.1 or HTTP/2, and drains them at shutdown.
 
+mod stall;
+
 use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
 use super::{HttpService, Transport};
 use crate::config::Config;
@@ -10,6 +12,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
+use stall::StallTimeout;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -45,6 +48,7 @@ pub async fn serve(
     let builder = Arc::new(protocols(config));
     let http = Arc::new(HttpService::new(app, config));
     let graceful = GracefulShutdown::new();
+    let stall_max = config.write_timeout;
     loop {
         let (stream, peer) = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -63,7 +67,7 @@ pub async fn serve(
         let (watcher, stop, tls) = (graceful.watcher(), stop.clone(), tls.clone());
         tokio::spawn(async move {
             let opened = tokio::select! {
-                opened = open(stream, peer, tls.as_deref()) => opened,
+                opened = open(stream, peer, tls.as_deref(), stall_max) => opened,
                 () = stop.cancelled() => None,
             };
             let Some(stream) = opened else {
@@ -113,14 +117,15 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-type Connection = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+type Connection = Either<StallTimeout, Box<TlsStream<StallTimeout>>>;
 
 /// A client that does not use TLS although it must gets an error response in plain HTTP.
-async fn open(stream: TcpStream, peer: SocketAddr, tls: Option<&Tls>) -> Option<Connection> {
+async fn open(stream: TcpStream, peer: SocketAddr, tls: Option<&Tls>, stall_max: Duration) -> Option<Connection> {
+    let watched = |stream| StallTimeout::new(stream, stall_max);
     let Some(tls) = tls else {
-        return has_begun(&stream).await.then_some(Either::Left(stream));
+        return has_begun(&stream).await.then(|| Either::Left(watched(stream)));
     };
-    match tls.accept(stream).await {
+    match tls.accept(stream, watched).await {
         Handshake::Done(mut stream) => {
             let first = tokio::time::timeout(FIRST_BYTES_TIMEOUT, stream.fill_buf()).await.ok()?.ok()?;
             (!first.is_empty()).then_some(Either::Right(stream))
