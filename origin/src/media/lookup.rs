@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 pub const FOUND_FOR: Duration = Duration::from_secs(2);
 
-/// Short, since the file may be uploaded at any moment.
+/// Short, since the file may be uploaded at any moment. Private files have the same time: how fast an answer comes must not
+/// tell a caller without a right whether there is one.
 pub const ABSENT_FOR: Duration = Duration::from_millis(500);
 
 /// A look-up takes up to 1 KB.
@@ -36,9 +37,9 @@ struct CachedFile {
 
 impl CachedFile {
     fn is_fresh(&self, generation: u64) -> bool {
-        let lifetime = match self.file {
-            Some(_) => FOUND_FOR,
-            None => ABSENT_FOR,
+        let lifetime = match &self.file {
+            Some(file) if !file.private => FOUND_FOR,
+            _ => ABSENT_FOR,
         };
         self.generation == generation && self.read_at.elapsed() < lifetime
     }
@@ -206,12 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn an_absence_is_remembered_for_less_time_than_a_file() {
+    fn an_absence_and_a_private_file_are_remembered_for_less_time_than_a_public_file() {
         let Some(read_at) = Instant::now().checked_sub(ABSENT_FOR) else {
             return;
         };
         let entry = |file: Option<MediaRow>| CachedFile { file: file.map(Arc::new), read_at, generation: 0 };
         assert!(!entry(None).is_fresh(0));
+        assert!(!entry(Some(MediaRow { private: true, ..file() })).is_fresh(0));
         assert!(entry(Some(file())).is_fresh(0));
     }
 }
