@@ -7,6 +7,7 @@ mod compression;
 mod description;
 mod files;
 mod health;
+mod held;
 mod idempotency;
 mod links;
 mod listing;

@@ -137,6 +137,17 @@ impl ProjectQuota {
         Ok(self.guard(project, caller, amount))
     }
 
+    /// Refuses if nothing more can be taken. Takes nothing itself.
+    pub fn check_as(&self, project: &ProjectName, caller: Uuid) -> Result<(), Refused> {
+        self.inner.check(&self.inner.taken(), project, caller, 1)
+    }
+
+    /// Takes even beyond the limits: for what exists already and can't be given up.
+    pub fn take_beyond(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Guard {
+        self.inner.count(&mut self.inner.taken(), project, caller, amount);
+        self.guard(project, caller, amount)
+    }
+
     /// Callers need a timeout, because an amount above one of the limits is never granted.
     pub async fn take(&self, project: &ProjectName, amount: u64) -> Guard {
         self.take_as(project, Uuid::nil(), amount).await
@@ -256,9 +267,13 @@ impl Inner {
 
     fn add(&self, taken: &mut Taken, project: &ProjectName, caller: Uuid, amount: u64) -> Result<(), Refused> {
         self.check(taken, project, caller, amount)?;
+        self.count(taken, project, caller, amount);
+        Ok(())
+    }
+
+    fn count(&self, taken: &mut Taken, project: &ProjectName, caller: Uuid, amount: u64) {
         taken.whole += amount;
         taken.change(project, self.distinguished(caller), |held| held.amount += amount);
-        Ok(())
     }
 
     fn enqueue(

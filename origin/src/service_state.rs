@@ -29,7 +29,9 @@ use crate::system::roles::Roles;
 use crate::traces::Tracer;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, ProjectName, TableName};
-use shared::limits::{UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT};
+use shared::limits::{
+    HELD_ANSWERS_MAX_BYTES, HELD_ANSWERS_PER_PROJECT_MAX_BYTES, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
+};
 use shared::upload::UploadLimits;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,6 +64,8 @@ pub struct ServiceState {
     pub rates: Rates,
     pub bounds: Bounds,
     pub bodies: ProjectQuota,
+    /// Bytes of answers that are held as a whole.
+    pub answers: ProjectQuota,
     pub streams: StreamSlots,
     pub library: Library,
     pub intake: Intake,
@@ -155,6 +159,7 @@ impl ServiceState {
                 packet_max_bytes: system.admin.packet_max_bytes().await?,
             },
             bodies: body_memory(config.json_body_max_bytes),
+            answers: answer_memory(),
             streams: StreamSlots::new(settings, config.stream_timeout),
             resumable: ResumableUploads::new(store.clone(), table, terms),
             stored: Watch::new(store),
@@ -271,6 +276,10 @@ pub fn management_slots() -> ProjectQuota {
 pub fn body_memory(body_max_bytes: usize) -> ProjectQuota {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
     ProjectQuota::with_callers(whole, whole / 2)
+}
+
+pub fn answer_memory() -> ProjectQuota {
+    ProjectQuota::with_callers(HELD_ANSWERS_MAX_BYTES, HELD_ANSWERS_PER_PROJECT_MAX_BYTES)
 }
 
 /// Several origins may run this at the same time.

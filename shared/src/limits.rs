@@ -64,6 +64,19 @@ pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
 
 pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
 
+/// Maximum memory of the answers above [`UNCOUNTED_ANSWER_MAX_BYTES`] that are held as a whole while their clients read
+/// them: single records, batches, lists that are no streams.
+pub const HELD_ANSWERS_MAX_BYTES: u64 = 512 * 1024 * 1024;
+
+/// A quarter: eight answers of [`BATCH_ANSWER_MAX_BYTES`], as many as a project has connections.
+pub const HELD_ANSWERS_PER_PROJECT_MAX_BYTES: u64 = HELD_ANSWERS_MAX_BYTES / 4;
+
+/// Maximum size of an answer that does not count. The system takes a short answer at once for most clients.
+pub const UNCOUNTED_ANSWER_MAX_BYTES: u64 = 64 * 1024;
+
+/// The same over HTTP/2, where one connection may let 256 answers wait without end: together 2 MiB.
+pub const UNCOUNTED_HTTP2_ANSWER_MAX_BYTES: u64 = 8 * 1024;
+
 pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
 
 /// Seconds for which the response of an insert is stored under its `Idempotency-Key`: a day.

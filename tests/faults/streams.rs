@@ -3,10 +3,13 @@
 
 use crate::case::eventually;
 use crate::faults::{get, sql, start, stop};
-use crate::host::Host;
+use crate::host::{Call, Host};
 use crate::raw;
 use crate::service::{Edge, Service};
 use futures_util::StreamExt as _;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -17,6 +20,8 @@ cases! {
         records_with_related_ones_leave_memory_as_it_was,
         a_slow_reader_holds_mariadb_back_without_a_thread,
         a_reader_who_takes_nothing_in_time_is_cut_off,
+        a_client_without_a_key_who_reads_nothing_is_disconnected,
+        answers_that_nobody_reads_count_for_their_caller,
     ],
 }
 
@@ -112,6 +117,7 @@ async fn a_reader_who_takes_nothing_in_time_is_cut_off(_: Host) {
     sql(&service, FAT).send().await.payload();
     let mut reader = ask_for_fat(&service).await;
     eventually("MariaDB waits for it", SETTLED_MAX, || async { (writing(&service) == 1).then_some(()) }).await;
+    eventually("the connection is reset", SETTLED_MAX, || async { reader.take_error().expect("its state") }).await;
     eventually("its statement is ended", SETTLED_MAX, || async { (writing(&service) == 0).then_some(()) }).await;
     let answer = read_on(&mut reader).await;
     assert!(answer.starts_with(b"HTTP/1.1 200 "));
@@ -121,11 +127,69 @@ async fn a_reader_who_takes_nothing_in_time_is_cut_off(_: Host) {
     stop(service).await;
 }
 
+/// Nothing but the connection itself limits pages, whose bytes are in memory.
+async fn a_client_without_a_key_who_reads_nothing_is_disconnected(_: Host) {
+    /// Together far more than the buffers of a connection take.
+    const REQUESTS: usize = 16;
+    let service = start(Edge::Without, &[("SELKIE_WRITE_TIMEOUT", "1s")]).await;
+    let mut stream = TcpStream::connect(service.origin.trim_start_matches("http://")).await.expect("a connection");
+    let request = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n";
+    stream.write_all(request.repeat(REQUESTS).as_bytes()).await.expect("requests");
+    eventually("the connection is reset", SETTLED_MAX, || async { stream.take_error().expect("its state") }).await;
+    stop(service).await;
+}
+
+async fn answers_that_nobody_reads_count_for_their_caller(_: Host) {
+    const LONG: &str = "/api/v1/crud/demo/long_texts/1";
+    /// Twice as many as fill the share of a project, 128 MiB, by answers of 15 MB.
+    const READERS_MAX: usize = 18;
+    let service = start(Edge::Without, &[("SELKIE_WRITE_TIMEOUT", "5m")]).await;
+    for statement in [
+        "CREATE TABLE long_texts (id INT PRIMARY KEY, body LONGTEXT)",
+        "INSERT INTO long_texts VALUES (1, REPEAT('x', 15000000))",
+    ] {
+        sql(&service, statement).send().await.payload();
+    }
+    let batch = |operation: Value| json!({"operations": [operation]});
+    let read = batch(json!({"method": "GET", "path": "demo/long_texts/1"})).to_string();
+    let insert = |id: usize| {
+        let call = Call::new(&service.origin, Method::POST, "/api/v1/batch").key(&service.full_key);
+        call.json(&batch(json!({"method": "POST", "path": "demo/long_texts", "body": {"id": id}})))
+    };
+    let mut readers = Vec::new();
+    // The answer of a write can't be refused after its commit, so the write is refused.
+    let refused = loop {
+        assert!(readers.len() < READERS_MAX, "no share is kept");
+        let reader = ask_for(&service, "POST", "/api/v1/batch", read.as_bytes()).await;
+        tokio::time::timeout(READ_MAX, reader.peek(&mut [0])).await.expect("an answer").expect("its first byte");
+        readers.push(reader);
+        let id = 1 + readers.len();
+        let answer = insert(id).send().await;
+        if answer.status != StatusCode::OK {
+            answer.refused(ErrorCode::RateLimited);
+            break id;
+        }
+    };
+    get(&service, LONG).send().await.refused(ErrorCode::RateLimited);
+    get(&service, "/api/v1/crud/demo/posts/1").send().await.payload();
+    drop(readers);
+    eventually("the share is given back", SETTLED_MAX, || async {
+        (get(&service, LONG).send().await.status == StatusCode::OK).then_some(())
+    })
+    .await;
+    get(&service, &format!("/api/v1/crud/demo/long_texts/{refused}")).send().await.refused(ErrorCode::RecordNotFound);
+    stop(service).await;
+}
+
 async fn ask_for_fat(service: &Service) -> TcpStream {
+    ask_for(service, "GET", "/api/v1/crud/demo/fat", b"").await
+}
+
+async fn ask_for(service: &Service, method: &str, path: &str, body: &[u8]) -> TcpStream {
     let address = service.origin.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.expect("a connection");
-    let request =
-        raw::request("GET", b"/api/v1/crud/demo/fat", &format!("Authorization: {}\r\n", service.full_key), b"");
+    let headers = format!("Authorization: {}\r\nContent-Type: application/json\r\n", service.full_key);
+    let request = raw::request(method, path.as_bytes(), &headers, body);
     stream.write_all(&request).await.expect("a request");
     stream
 }

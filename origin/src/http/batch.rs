@@ -5,10 +5,10 @@ mod ids;
 use super::records::{self, Cut, Done, Failure, InTransaction, Tables};
 use super::request_context::RequestContext;
 use super::respond;
+use crate::database::DbError;
 use crate::database::retry::{Recovery, Repeatable, retry_once};
 use crate::database::schema_cache::SchemaAge;
 use crate::database::transaction::{AnswerBudget, Transaction};
-use crate::database::{DbError, ReadFrom};
 use crate::query::catalog::Table;
 use crate::query::plan::{self, Page};
 use axum::response::Response;
@@ -127,7 +127,8 @@ impl Attempt<'_> {
     }
 
     async fn once(&self) -> Result<Answer, Fault> {
-        let mut lease = self.context.lease(ReadFrom::Primary).await?;
+        let lease = self.context.lease_to_write().await;
+        let mut lease = lease.map_err(|failure| Fault { at: None, failure })?;
         let mut transaction = Transaction::begin(&mut lease, self.context.limit(), self.context.progress()).await?;
         let outcome = self.all(&mut transaction).await;
         transaction.end(outcome).await

@@ -2,25 +2,18 @@
 
 use super::listing;
 use super::request_context::RequestContext;
-use super::{respond, stream};
+use super::{held, respond};
 use crate::database::schema_cache::SchemaAge;
 use crate::query::catalog::Table;
 use crate::query::catalog::relations::Relations;
 use crate::query::interface::{Interface, TooLong, openapi, python, rust, typescript};
-use axum::http::header::CONTENT_LENGTH;
 use axum::response::Response;
-use bytes::Bytes;
-use futures_util::stream::iter;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::DatabaseName;
 use shared::limits::API_DESCRIPTION_MAX_BYTES;
 use shared::operation::ApiForm;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A longer description is sent in chunks of this size, which hold no memory of the whole.
-const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Longest time in which the tables of all databases are read.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
@@ -62,16 +55,9 @@ pub(super) async fn run(
     let text = text.await.map_err(|error| {
         Problem::internal("The description can't be written.", format!("its task failed: {error}"))
     })??;
-    let text = Bytes::from(text);
-    let mut response = respond::tagged(text.clone(), form.content_type());
-    if text.len() > CHUNK_BYTES {
-        let (limits, guard) = context.stream_file();
-        response.headers_mut().insert(CONTENT_LENGTH, text.len().into());
-        let starts = (0..text.len()).step_by(CHUNK_BYTES);
-        let chunk = move |start: usize| Bytes::copy_from_slice(&text[start..text.len().min(start + CHUNK_BYTES)]);
-        let chunks = iter(starts.map(move |start| Ok::<_, Infallible>(chunk(start))));
-        *response.body_mut() = stream::body([], chunks, "", limits.within(SEND_TIMEOUT, slot), guard);
-    }
+    let mut response = respond::tagged(text, form.content_type());
+    let (limits, guard) = context.stream_file();
+    held::send_in_pieces(&mut response, limits.within(SEND_TIMEOUT, slot), guard).await?;
     Ok(response)
 }
 

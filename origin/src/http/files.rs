@@ -20,13 +20,14 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header::CONTENT_RANGE;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method};
+use axum::http::{HeaderValue, Method, Version};
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use query::Query;
 use shared::conditional::{self, Conditions, Verdict};
 use shared::error::{ErrorCode, Problem};
+use shared::limits::UNCOUNTED_HTTP2_ANSWER_MAX_BYTES;
 use shared::media::FilePath;
 use shared::operation::route;
 use shared::range::{self, Extent};
@@ -103,7 +104,7 @@ impl Call<'_> {
             Extent::Part(part) => (part, true),
             Extent::Beyond => return Ok(Some(not_satisfiable(object.size, metrics))),
         };
-        let Some(body) = open(app, object, part.clone(), metrics).await? else {
+        let Some(body) = open(app, object, part.clone(), self.parts.version, metrics).await? else {
             return Ok(None);
         };
         Ok(Some(if is_part { served.part(&part, body) } else { served.whole(body) }))
@@ -158,6 +159,7 @@ async fn open(
     app: &ServiceState,
     object: &StoredObject,
     part: Range<u64>,
+    version: Version,
     metrics: &RequestMetrics,
 ) -> Result<Option<Body>, Problem> {
     let length = part.end - part.start;
@@ -173,7 +175,8 @@ async fn open(
         Some(first) => first?,
         None => Bytes::new(),
     };
-    if first.len() as u64 == length {
+    let may_wait = version == Version::HTTP_2 && length > UNCOUNTED_HTTP2_ANSWER_MAX_BYTES;
+    if first.len() as u64 == length && !may_wait {
         return Ok(Some(Body::from(first)));
     }
     let left = length.saturating_sub(first.len() as u64);

@@ -4,7 +4,6 @@
 use super::records::{Failure, InTransaction};
 use super::request_context::RequestContext;
 use super::respond;
-use crate::database::ReadFrom;
 use crate::database::error::DbError;
 use crate::database::idempotency::{self, Claim, Receipt};
 use crate::database::pool::Lease;
@@ -42,7 +41,7 @@ impl<'a> IdempotentInsert<'a> {
         let role = caller.rights().role();
         let of_caller = role.map(|role| self.idempotent.for_caller(&caller.identity(role), self.shown_fields()));
         let (key, database) = (of_caller.as_ref().unwrap_or(self.idempotent), self.scope.root().database());
-        let lease = &mut self.context.lease(ReadFrom::Primary).await?;
+        let lease = &mut self.context.lease_to_write().await?;
         let mut is_created = false;
         for attempt in 0..CLAIMS_MAX_COUNT {
             if attempt > 0 {

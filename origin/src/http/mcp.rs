@@ -12,6 +12,7 @@ mod server;
 mod tools;
 
 use super::body::CountedBody;
+use super::held;
 use super::request_metrics::RequestMetrics;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
@@ -49,6 +50,7 @@ pub(super) async fn run(
         let message = "The header Accept must list both application/json and text/event-stream.";
         refusal(StatusCode::NOT_ACCEPTABLE, INVALID_REQUEST, message)
     } else if body.bytes().trim_ascii_start().starts_with(b"[") {
+        let _answers = held::take(app, caller, (BATCH_MAX_COUNT * ANSWER_MAX_BYTES) as u64)?;
         batch(&agent, parts, body.bytes()).await
     } else {
         protocol::exchange(&agent, &parts.headers, body.share()).await

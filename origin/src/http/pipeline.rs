@@ -1,5 +1,5 @@
 //! The flow of every request: `route` by the path; for `/api/…` and `/mcp` then `admission::admit`, the body, the
-//! operation's handler, compression, the check of `If-None-Match`. Operations on records go through `records::run`:
+//! operation's handler, the memory of its answer, compression, the check of `If-None-Match`. Operations on records go through `records::run`:
 //! `Tables::load`, `plan::build`, `sql`, `database` (modules `run`, `coalesce`, `transaction`), `respond`.
 
 use super::body::{self, CountedBody};
@@ -8,7 +8,7 @@ use super::request_context::{RequestContext, admit_caller};
 use super::request_metrics::RequestMetrics;
 use super::respond;
 use super::{
-    batch, compression, description, files, health, listing, management, mcp, media, pages, records, sql, tus,
+    batch, compression, description, files, health, held, listing, management, mcp, media, pages, records, sql, tus,
 };
 use crate::config::ConsoleConfig;
 use crate::service_state::ServiceState;
@@ -132,7 +132,8 @@ async fn run(
         Operation::Describe(table) => Box::pin(records::describe(app, caller, &table)).await,
         Operation::Records(operation) => records::run(context, &operation, extent).await,
     };
-    let response = compression::compress(parts, response?).await;
+    let response = held::count(context, parts, response?).await?;
+    let response = compression::compress(parts, response).await;
     Ok(respond::unless_known(response, head.if_none_match))
 }
 

@@ -175,13 +175,13 @@ impl Attempt<'_> {
             Plan::Delete(delete, None) => (vec![sql::delete(delete, scope)], InsertAnswer::Count),
             plan => return Box::pin(self.transact(plan, scope, effect)).await,
         };
-        let mut lease = self.context.lease(self.from).await?;
+        let mut lease = self.context.lease_to_write().await?;
         let (limit, progress) = (self.context.limit(), self.context.progress());
         Ok(inserted(&transaction::write(&mut lease, statements, effect, limit, progress).await?, answer))
     }
 
     async fn transact(&self, plan: Plan<'_>, scope: &Scope<'_>, effect: SessionEffect) -> Result<Vec<u8>, Failure> {
-        let mut lease = self.context.lease(self.from).await?;
+        let mut lease = self.context.lease_to_write().await?;
         let mut transaction = Transaction::begin(&mut lease, self.context.limit(), self.context.progress()).await?;
         let (context, budget) = (self.context, &mut { AnswerBudget::WHOLE });
         let mut within = InTransaction { context, transaction: &mut transaction, scope, effect, budget };

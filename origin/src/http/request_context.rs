@@ -1,5 +1,7 @@
 //! An admitted request: its caller, the rate limit of the caller, and the connection, time limits and maxima that its statements get.
 
+use super::held;
+use super::records::Failure;
 use super::request_metrics::RequestMetrics;
 use super::stream::StreamLimits;
 use crate::database::run::StatementStats;
@@ -52,6 +54,14 @@ impl RequestContext {
     /// Waits until the host has reached the position that the request names.
     pub(super) async fn lease(&self, from: ReadFrom) -> Result<Lease, DbError> {
         self.app().pools.lease_for(self.caller.lessee(), from, self.after.as_ref()).await
+    }
+
+    /// For statements whose answer can't be refused when they are committed. Checks after the wait: then no more answers
+    /// than the project has connections go beyond the limit.
+    pub(super) async fn lease_to_write(&self) -> Result<Lease, Failure> {
+        let lease = self.lease(ReadFrom::Primary).await?;
+        held::check(self.app(), &self.caller)?;
+        Ok(lease)
     }
 
     /// The time limit of one statement.

@@ -108,6 +108,7 @@ pub(super) fn unless_known(mut response: Response, if_none_match: Option<&str>) 
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         *response.body_mut() = Body::empty();
         response.headers_mut().remove(header::CONTENT_TYPE);
+        response.headers_mut().remove(header::CONTENT_LENGTH);
         response.headers_mut().remove(header::CONTENT_ENCODING);
     }
     response

@@ -3,10 +3,10 @@
 use super::records::Failure;
 use super::request_context::RequestContext;
 use super::respond;
+use crate::database::errno;
 use crate::database::error::no_database;
 use crate::database::retry::{Repeatable, retry_once};
 use crate::database::user_sql::{self, UserSql};
-use crate::database::{ReadFrom, errno};
 use crate::query::sql::drops::Dropped;
 use crate::query::sql::session::{Effects, Results, Schema, Session, effects, names_any};
 use crate::query::sql::xa::holds_xa;
@@ -92,7 +92,7 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
     let limit = context.limit();
     context.progress().begin("SQL", None);
     let attempt = async || {
-        let lease = context.lease(ReadFrom::Primary).await?;
+        let lease = context.lease_to_write().await?;
         let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change_guard(caller.project()));
         let statement = reading.statement.clone();
         let call = UserSql { statement, schema: schema.clone(), effects, change, format };

@@ -36,6 +36,20 @@ fn nothing_is_kept_of_a_project_that_holds_nothing() {
     assert_eq!(taken.whole, 0);
 }
 
+#[test]
+fn what_can_not_be_given_up_counts_beyond_the_share() {
+    let (shares, one, caller) = (ProjectQuota::with_callers(10, 6), project("one"), Uuid::from_u128(1));
+    let held = shares.take_beyond(&one, caller, 5);
+    shares.check_as(&one, caller).unwrap();
+    let more = shares.take_beyond(&one, caller, 5);
+    assert_eq!(shares.check_as(&one, caller), Err(Refused::Share { limit: 6 }));
+    assert_eq!(shares.check_as(&project("other"), caller), Err(Refused::Whole { limit: 10 }));
+    drop(more);
+    shares.check_as(&one, caller).unwrap();
+    drop(held);
+    assert!(shares.inner.taken().by_project.is_empty());
+}
+
 #[tokio::test]
 async fn one_that_waits_takes_what_is_given_back() {
     let (shares, one) = (ProjectQuota::new(2, 1), project("one"));

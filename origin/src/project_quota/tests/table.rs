@@ -9,7 +9,7 @@ use crate::database::schema_cache::{self, connections};
 use crate::database::{KILLS_MAX_COUNT, KILLS_PER_ACCOUNT_MAX_COUNT, PoolSettings};
 use crate::media::library::{FILE_CHANGES_MAX_COUNT, FILE_CHANGES_PER_PROJECT_MAX_COUNT};
 use crate::project_quota::ProjectQuota;
-use crate::service_state::{StreamSlots, body_memory, descriptions, management_slots};
+use crate::service_state::{StreamSlots, answer_memory, body_memory, descriptions, management_slots};
 use crate::system::keys::registry::lookup_slots;
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
@@ -69,7 +69,7 @@ fn counted(resource: &'static str, shares: &ProjectQuota) -> Expected {
 fn of_records() -> Vec<Expected> {
     let pool = settings();
     let streams = StreamSlots::new(pool, Duration::ZERO);
-    let bodies = body_memory(default_of("json_body_max_bytes"));
+    let (bodies, answers) = (body_memory(default_of("json_body_max_bytes")), answer_memory());
     vec![
         row("connections for statements", written(pool.total), written(pool.size)),
         row("connections to [replicas](scale.md#replicas) for reads", written(pool.total), written(pool.size)),
@@ -94,6 +94,12 @@ fn of_records() -> Vec<Expected> {
             "bytes of JSON bodies, without the first 64 KiB of each",
             format!("{} MiB", bodies.whole() / MIB),
             format!("half: {} MiB", bodies.share() / MIB),
+        ),
+        row(
+            "bytes of answers that are held as a whole (single records, batches, lists of keys), each above 64 KiB, or 8 KiB \
+             over HTTP/2",
+            format!("{} MiB", answers.whole() / MIB),
+            format!("a quarter: {} MiB", answers.share() / MIB),
         ),
     ]
 }

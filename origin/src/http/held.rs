@@ -1,0 +1,71 @@
+//! Answers that are held in memory as a whole: long ones count for their caller until they are sent, and are given up if
+//! their client does not take them in time. Must not know what they say.
+
+use super::request_context::RequestContext;
+use super::stream::{self, StreamLimits};
+use crate::metrics::StreamGuard;
+use crate::project_quota::{Guard, Refused};
+use crate::service_state::ServiceState;
+use crate::system::keys::Caller;
+use axum::body::HttpBody as _;
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::request::Parts;
+use axum::http::{Method, Version};
+use axum::response::Response;
+use futures_util::stream::empty;
+use http_body_util::BodyExt as _;
+use shared::error::Problem;
+use shared::limits::{UNCOUNTED_ANSWER_MAX_BYTES, UNCOUNTED_HTTP2_ANSWER_MAX_BYTES};
+use std::convert::Infallible;
+
+/// Refuses a request whose answer could not be refused later.
+pub(super) fn check(app: &ServiceState, caller: &Caller) -> Result<(), Problem> {
+    app.answers.check_as(caller.project(), caller.key_id()).map_err(refused)
+}
+
+pub(super) fn take(app: &ServiceState, caller: &Caller, bytes: u64) -> Result<Guard, Problem> {
+    app.answers.try_take_as(caller.project(), caller.key_id(), bytes).map_err(refused)
+}
+
+/// Streams are returned unchanged: they have limits of their own.
+pub(super) async fn count(
+    context: &RequestContext,
+    request: &Parts,
+    mut response: Response,
+) -> Result<Response, Problem> {
+    let length = response.body().size_hint().exact().unwrap_or_default();
+    if length <= uncounted_max_bytes(request) || request.method == Method::HEAD {
+        return Ok(response);
+    }
+    let (app, caller) = (context.app(), context.caller());
+    // One record may be longer than the share: it takes all of it.
+    let bytes = length.min(app.answers.share());
+    let guard = match request.method {
+        Method::GET => take(app, caller, bytes)?,
+        _ => app.answers.take_beyond(caller.project(), caller.key_id(), bytes),
+    };
+    let (limits, stream_guard) = context.stream_file();
+    Box::pin(send_in_pieces(&mut response, limits.within(app.streams.timeout(), guard), stream_guard)).await?;
+    Ok(response)
+}
+
+pub(super) fn uncounted_max_bytes(request: &Parts) -> u64 {
+    if request.version == Version::HTTP_2 { UNCOUNTED_HTTP2_ANSWER_MAX_BYTES } else { UNCOUNTED_ANSWER_MAX_BYTES }
+}
+
+/// `limits` hold until the last piece was taken. The pieces hold no memory of the whole.
+pub(super) async fn send_in_pieces(
+    response: &mut Response,
+    limits: StreamLimits,
+    guard: StreamGuard,
+) -> Result<(), Problem> {
+    let whole = std::mem::take(response.body_mut()).collect().await;
+    let whole = whole.map_err(|error| Problem::internal("The answer broke off.", error.to_string()))?.to_bytes();
+    response.headers_mut().insert(CONTENT_LENGTH, whole.len().into());
+    *response.body_mut() = stream::body([whole], empty::<Result<_, Infallible>>(), "", limits, guard);
+    Ok(())
+}
+
+fn refused(refused: Refused) -> Problem {
+    refused.into_problem("bytes of long answers")
+}
