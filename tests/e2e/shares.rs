@@ -344,20 +344,20 @@ async fn roles_that_are_checked_slowly_leave_the_management_of_keys_to_others(_:
     // Each RENAME holds an exclusive lock of `a` while it waits for `b`, so that MariaDB can't describe `a`.
     let read: String = busy.iter().map(|tenant| format!("SELECT * FROM {}.b; ", tenant.db)).collect();
     let renames = busy.iter().map(|Tenant { db, .. }| format!("RENAME TABLE {db}.a TO {db}.a2, {db}.b TO {db}.b2"));
-    let waits = |user: &'static str, count: usize| {
+    let are = |state: &'static str, user: &'static str, count: usize| {
         let waiting = format!(
-            "SELECT COUNT(*) FROM information_schema.PROCESSLIST \
-             WHERE STATE = 'Waiting for table metadata lock' AND USER LIKE '{user}'"
+            "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE STATE = '{state}' AND USER LIKE '{user}'"
         );
         let service = &service;
-        eventually("statements wait for a table", SOON, move || {
+        eventually("statements wait", SOON, move || {
             let found = service.root_sql(&waiting).unwrap().trim() == count.to_string();
             async move { found.then_some(()) }
         })
     };
     let mut sessions = vec![service.root_session(&format!("BEGIN; {read}DO SLEEP(600)"))];
+    are("User sleep", "root", 1).await;
     sessions.extend(renames.map(|rename| service.root_session(&rename)));
-    waits("root", busy.len()).await;
+    are("Waiting for table metadata lock", "root", busy.len()).await;
     let set = |tenant: &Tenant| {
         let role = json!({"tables": {format!("{}.a", tenant.db): {"read": true}}});
         tokio::spawn(
@@ -365,7 +365,7 @@ async fn roles_that_are_checked_slowly_leave_the_management_of_keys_to_others(_:
         )
     };
     let checks: Vec<_> = busy.iter().map(set).collect();
-    waits("selkie-%", busy.len()).await;
+    are("Waiting for table metadata lock", "selkie-%", busy.len()).await;
     other.post("/api/v1/keys", &json!({"access": "read"})).send().await.payload();
     assert!(checks.iter().all(|check| !check.is_finished()));
     for check in checks {

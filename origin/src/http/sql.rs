@@ -55,9 +55,7 @@ impl Reading {
             return Ok(read());
         }
         let read = tokio::task::spawn_blocking(read).await;
-        read.map_err(|error| {
-            Problem::new(ErrorCode::Internal, "The statement could not be read.").with_cause(error.to_string())
-        })
+        read.map_err(|error| Problem::internal("The statement can't be read.", format!("its task failed: {error}")))
     }
 }
 

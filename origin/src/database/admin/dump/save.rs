@@ -1,12 +1,14 @@
 //! Reads databases for a dump, over one connection and in one transaction. To describe a view, MariaDB runs functions
 //! that the view calls with constants, so the databases of a project are read as the project's own account.
 
+mod literals;
+
 use std::time::{Duration, Instant};
 
-use mysql_async::consts::ColumnType;
 use mysql_async::prelude::Queryable;
-use mysql_async::{Column, Conn, Row, Value};
+use mysql_async::{Conn, Row, Value};
 
+use self::literals::{Literal, write_row, write_text};
 use super::{
     CODE_TIME, ObjectFault, PROJECT_TIME, ROWS_TIME_PER_MIB, RecordHead, RecordKind, Settings, StatementRefusal,
 };
@@ -420,84 +422,5 @@ fn text(row: &Row, at: usize) -> Option<Vec<u8>> {
     match row.as_ref(at)? {
         Value::Bytes(bytes) => Some(bytes.clone()),
         _ => None,
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Literal {
-    Text,
-    Binary,
-}
-
-impl Literal {
-    fn of(column: &Column) -> Self {
-        /// MariaDB's number of the character set `binary`, which numbers and times have too.
-        const BINARY: u16 = 63;
-        use ColumnType as T;
-        let is_bytes = matches!(
-            column.column_type(),
-            T::MYSQL_TYPE_STRING
-                | T::MYSQL_TYPE_VAR_STRING
-                | T::MYSQL_TYPE_VARCHAR
-                | T::MYSQL_TYPE_TINY_BLOB
-                | T::MYSQL_TYPE_BLOB
-                | T::MYSQL_TYPE_MEDIUM_BLOB
-                | T::MYSQL_TYPE_LONG_BLOB
-                | T::MYSQL_TYPE_GEOMETRY
-                | T::MYSQL_TYPE_BIT
-        );
-        if is_bytes && column.character_set() == BINARY { Self::Binary } else { Self::Text }
-    }
-}
-
-fn write_row(statement: &mut Vec<u8>, row: &Row, kinds: &[Literal]) {
-    statement.push(b'(');
-    for (at, kind) in kinds.iter().enumerate() {
-        if at > 0 {
-            statement.push(b',');
-        }
-        match row.as_ref(at) {
-            Some(Value::Bytes(bytes)) => {
-                if matches!(kind, Literal::Binary) {
-                    statement.extend_from_slice(b"_binary");
-                }
-                write_text(statement, bytes);
-            }
-            // Without a prepared statement, each value that is not NULL is text.
-            _ => statement.extend_from_slice(b"NULL"),
-        }
-    }
-    statement.push(b')');
-}
-
-/// Writes a string. The session that reads it has no `NO_BACKSLASH_ESCAPES`, and in utf8mb4 no quote or backslash is a
-/// part of another character.
-fn write_text(statement: &mut Vec<u8>, text: &[u8]) {
-    statement.push(b'\'');
-    for part in text.split_inclusive(|byte| matches!(byte, b'\'' | b'\\')) {
-        match part {
-            [before @ .., special @ (b'\'' | b'\\')] => {
-                statement.extend_from_slice(before);
-                statement.extend_from_slice(&[b'\\', *special]);
-            }
-            part => statement.extend_from_slice(part),
-        }
-    }
-    statement.push(b'\'');
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_can_not_end_its_quotes() {
-        for (text, written) in
-            [("a", "'a'"), ("'", "'\\''"), ("\\", "'\\\\'"), ("\\';--\x01", "'\\\\\\';--\x01'"), ("", "''")]
-        {
-            let mut statement = Vec::new();
-            write_text(&mut statement, text.as_bytes());
-            assert_eq!(statement, written.as_bytes());
-        }
     }
 }
