@@ -27,7 +27,8 @@ pub const HEADERS_MAX_BYTES: usize = 64 * 1024;
 /// them. Clients and proxies send two, such as `keep-alive, upgrade`.
 pub const CONNECTION_NAMES_MAX_COUNT: usize = 32;
 
-/// 640 pairs such as `query[id][value][]=12345` fill the longest URL, which could hold thousands of shorter ones.
+/// Maximum parts (`name=value`) of a query string. 640 parts such as `query[id][value][]=12345` fill the longest URL;
+/// without this limit, the longest URL could have thousands of shorter parts.
 pub const QUERY_MAX_PAIRS: usize = 640;
 
 /// Maximum nesting of `[` and `{` in JSON. Bounds recursion; MariaDB's JSON functions stop at 32 levels too.
@@ -207,7 +208,8 @@ pub const JWKS_FETCH_MIN_SECONDS: u64 = 60;
 /// The pause before the first successful fetch: until then, no token of the issuer can be verified.
 pub const JWKS_FIRST_FETCH_MIN_SECONDS: u64 = 5;
 
-/// Maximum issuers whose tokens an edge verifies. In practice about ten fit into the 5 KB of a Cloudflare variable.
+/// Maximum issuers whose tokens an edge verifies. A Cloudflare variable has at most 5 KB, enough for about ten RSA keys
+/// of issuers.
 pub const EDGE_ISSUERS_MAX_COUNT: usize = 64;
 
 /// Tolerance in seconds for `exp` and `nbf` of users' tokens, since the issuer's clock may differ from the server's.

@@ -109,8 +109,8 @@ impl Attempts {
         self.state = State::Failed(self.refusal.take().unwrap_or_else(|| origins.unavailable(now)));
     }
 
-    /// Takes the result of [`Todo::Check`]. Returns the failure of an origin that is not sent the request, for
-    /// [`Attempts::failed`].
+    /// Takes the result of [`Todo::Check`]. If the origin was checked before a request and is silent or down, the request
+    /// is not sent to it, and the returned failure must be passed to [`Attempts::failed`].
     pub fn checked(&mut self, origins: &mut Origins, health: Health, now: u64) -> Option<FailedAttempt> {
         match (std::mem::replace(&mut self.state, State::Choose), health) {
             (State::Check(pick), Health::NoDatabase) => origins.lost_database(pick, now),

@@ -189,7 +189,8 @@ pub fn forwarded<'a>(
     headers
 }
 
-/// Returns the client's address, from the header that the configuration trusts or, without one, from the runtime.
+/// Returns the client's address. If the configuration names a header for the address, the address is that header's value
+/// (`None` if the request lacks the header); otherwise it is the address that the runtime reports, without the port.
 pub fn client_address<'a>(
     request: &'a IncomingRequest,
     access: &AccessConfig,

@@ -10,8 +10,8 @@ use worker::Context;
 use worker::wasm_bindgen::JsCast;
 use worker::web_sys::{AbortSignal, Request};
 
-/// A future that completes when the client disconnects. Poll the response's future before this one, since the response
-/// may be ready at once.
+/// A future that completes when the client disconnects. Its first poll registers an event listener; a response that is
+/// ready at once needs no listener, so poll the response's future before this one.
 pub(crate) struct ClientAbort<'a> {
     request: &'a Request,
     context: &'a Context,

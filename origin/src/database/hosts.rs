@@ -64,7 +64,8 @@ struct State {
 struct HostState {
     /// `None` until the first probe has ended, and from a failed connection until the next probe has ended.
     health: Option<Health>,
-    /// Cancelled when the host is left; a new token then replaces the cancelled one.
+    /// Cancelled when another host takes over from this host, or when this replica is lost. A new token then replaces the
+    /// cancelled one.
     left: CancellationToken,
 }
 

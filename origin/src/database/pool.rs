@@ -56,7 +56,8 @@ pub struct Pools {
     source: AccountSource,
     accounts: Arc<RwLock<Accounts>>,
     budget: Arc<ConnectionBudget>,
-    /// The tickets of all accounts that were taken while their account already had `size` tickets or more.
+    /// The number of queued requests of all accounts. A request is queued if its account already had `size` tickets or
+    /// more when the request took its ticket.
     waiting: Arc<AtomicUsize>,
     waits: Durations,
     replicas: Option<Box<Pools>>,
@@ -358,7 +359,8 @@ impl Pools {
         PoolGauge { waits: self.waits.clone(), ..open }
     }
 
-    /// Adds up the primary and the replicas, without [`PoolGauge::waits`].
+    /// Adds up a project's connections and waiting requests on the primary and the replicas. Leaves [`PoolGauge::waits`]
+    /// empty.
     pub fn gauge_of(&self, project: &ProjectName) -> PoolGauge {
         let of_replicas = self.replicas.as_ref().map(|replicas| replicas.gauge_of(project)).unwrap_or_default();
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);

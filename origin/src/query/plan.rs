@@ -109,8 +109,7 @@ impl Select {
         self.offset
     }
 
-    /// `None` unless this is the read of a list with a limit above 0 or the option `after`, or if keyset pagination is
-    /// impossible.
+    /// Set for the read of a list with the option `after`, or with a limit above 0 if keyset pagination is possible.
     pub fn keyset(&self) -> Option<&Keyset> {
         self.keyset.as_ref()
     }

@@ -208,9 +208,9 @@ impl Lexer {
         Ok(None)
     }
 
-    /// Continues the string of the last [`JsonToken::Quote`]. [`LexedText::TooLong`]: more than [`UPLOAD_TEXT_MAX_BYTES`] bytes,
-    /// as written and with its opening quote. `invalid_json` for an invalid escape, a control character or invalid
-    /// UTF-8.
+    /// Reads more of the string that the last [`JsonToken::Quote`] began. Returns [`LexedText::TooLong`] if the string has
+    /// more than [`UPLOAD_TEXT_MAX_BYTES`] bytes, counted as sent (with escapes and the opening quote). Returns
+    /// `invalid_json` if the string has an invalid escape, a control character or invalid UTF-8.
     pub(crate) fn text(&mut self, input: &mut &[u8]) -> Result<LexedText, Problem> {
         while let Some(&byte) = input.first() {
             if self.text.len() > UPLOAD_TEXT_MAX_BYTES {

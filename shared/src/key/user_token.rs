@@ -58,8 +58,8 @@ fn check_lifetime(expires_at: u64, now: u64) -> Result<(), Problem> {
 }
 
 impl<'a> Token<'a> {
-    /// Verifies nothing. Returns `None` for API keys (`iss` is `selkie`) and for text that is no signed JWT with an
-    /// issuer. Parses links to the console too: see [`UserToken::is_of_link`].
+    /// Parses the token without verifying it. Returns `None` for API keys (`iss` is `selkie`) and for text that is no
+    /// signed JWT with an issuer. The tokens of links to the console are parsed too: see [`UserToken::is_of_link`].
     pub fn of_user(self) -> Option<UserToken<'a>> {
         let (signed, signature) = self.0.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;

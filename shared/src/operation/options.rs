@@ -19,7 +19,8 @@ pub(super) type Options = Vec<(String, Value)>;
 /// Each name is compared with all before it.
 const OPTIONS_MAX_COUNT: usize = 40;
 
-/// For these, `name=a&name=b` means `name=a,b`, since Python's requests and URLSearchParams write lists in this way.
+/// For these options, `name=a&name=b` means `name=a,b`: Python's requests repeats the name for each item of a list, as
+/// does a loop over `URLSearchParams.append`.
 const LISTS: [&str; 8] = ["selectFields", "select", "omitFields", "group", "order", "join", "include", "returning"];
 
 pub(super) fn full_name(name: &str) -> &str {

@@ -122,7 +122,8 @@ impl Lookup {
         asking
     }
 
-    /// Decides by its status and headers what an origin's response means for the entry.
+    /// Decides, by the status and headers of an origin's response, whether to store the response and whether to keep the
+    /// present cache entry.
     pub fn outcome(&self, status: u16, headers: &Headers) -> FetchOutcome {
         let number = |text: &str| text.parse::<u64>().ok();
         let size = match status {

@@ -36,11 +36,13 @@ pub struct NewKey<'a> {
     pub created_at: u64,
     /// `None` if the key never expires.
     pub expires_at: Option<u64>,
-    /// The id of the key or user that creates the key over HTTP; `None` for `selkie key create` and links.
+    /// The id of the key or user whose HTTP request creates the key; `None` if the command line or a link to the console
+    /// creates the key.
     pub created_by: Option<Uuid>,
 }
 
-/// A version of all keys, roles and issuers. Other versions than before mean that something has changed.
+/// The version of the keys, roles and issuers of all projects: see [`Admin::key_changes`]. If the version differs from
+/// the one last read, some of them have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyVersion {
     /// The number of all changes.

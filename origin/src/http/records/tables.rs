@@ -176,7 +176,8 @@ struct RelatedLoader<'a> {
 }
 
 impl RelatedLoader<'_> {
-    /// Includes nested relations.
+    /// Loads the related tables that the includes and conditions of `table` use, and recursively those of nested
+    /// relations.
     fn load<'f>(
         &'f self,
         table: &'f TableAccess,

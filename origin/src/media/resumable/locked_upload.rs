@@ -159,7 +159,8 @@ impl LockedUpload {
         Ok((staged, file))
     }
 
-    /// For the transaction that writes the media file's row and finishes the upload.
+    /// Returns the upload's id and new expiry time, which mark the upload as finished in the transaction that writes the
+    /// media file's row.
     pub fn finished(&self) -> FinishedUpload {
         FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }

@@ -100,7 +100,8 @@ impl Staging {
         Ok(self.size)
     }
 
-    /// Returns the error of the previous piece; the error of `work` is returned by the next call.
+    /// Waits until the previous piece is written, and returns the error of that write. Then starts `work` on the buffered
+    /// piece without waiting for it; the next `wait_for_write` returns the error of `work`.
     async fn hand_over(
         &mut self,
         work: impl FnOnce(&mut StagedFile, &[u8]) -> std::io::Result<()> + Send + 'static,

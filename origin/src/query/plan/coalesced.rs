@@ -120,6 +120,7 @@ pub struct InsertOne {
     values: Vec<Param>,
 }
 
+/// Inserts of one record whose shapes are equal can share a statement.
 #[derive(Debug)]
 pub struct RowShape {
     /// Shapes compare the address, so that a reloaded description makes another shape.
@@ -129,6 +130,7 @@ pub struct RowShape {
 }
 
 impl PartialEq for RowShape {
+    // Does not compare `returning`, which follows from the table and the columns.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.table, &other.table) && self.cells == other.cells
     }

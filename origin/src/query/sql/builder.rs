@@ -104,7 +104,8 @@ impl Builder {
         self.syntax("?")
     }
 
-    /// [`SqlConversion::Unicode`] converts the column, which the caller appends.
+    /// Appends the placeholder of a value and the value's conversion. [`SqlConversion::Unicode`] converts the compared
+    /// column instead of the value; `sql::predicate` appends that column.
     pub(super) fn operand(&mut self, operand: Operand) -> &mut Self {
         match operand.form {
             SqlConversion::Plain | SqlConversion::Unicode(_) => self.param(operand.param),

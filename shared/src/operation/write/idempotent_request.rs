@@ -54,6 +54,7 @@ fn string(rest: &str) -> Option<String> {
 }
 
 impl fmt::Debug for IdempotencyKey {
+    // Omits the key's text, so that debug output does not reveal it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("IdempotencyKey")
     }
