@@ -66,7 +66,7 @@ impl HttpService {
         }
     }
 
-    /// `peer` is the client or the proxy that opened the connection.
+    /// Responds to one request. `peer` is the address of the client, or of the proxy that opened the connection.
     async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr, transport: Transport) -> Response {
         let is_expecting = request.version() == Version::HTTP_11 && request.headers().contains_key(EXPECT);
         let is_unread = (is_expecting && !request.body().is_end_stream()).then(|| Arc::new(AtomicBool::new(true)));
@@ -107,7 +107,7 @@ impl HttpService {
         if let Some(path) = upload {
             tus::add_headers(&path, &mut response);
         }
-        // Whether the body comes is then the client's choice, so that hyper closes the connection.
+        // The client may or may not send a body that was never read, so hyper must close the connection.
         if is_unread.is_some_and(|is_unread| is_unread.load(Ordering::Relaxed)) {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
@@ -124,7 +124,7 @@ enum Transport {
 }
 
 impl Transport {
-    /// Keeps the header if a trusted proxy has set it.
+    /// Sets `X-Forwarded-Proto` to `https` for a TLS connection, unless a trusted proxy has set it.
     fn set_forwarded_proto(self, headers: &mut HeaderMap) {
         if self == Self::Tls {
             headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("https"));
@@ -165,7 +165,7 @@ fn check(request: &Request) -> Result<(), Problem> {
     })
 }
 
-/// Cloudflare's runtime does the same before the edge sees the headers.
+/// Joins the values of a repeated header, as Cloudflare's runtime does before the edge sees the headers.
 fn join_values(headers: &mut HeaderMap) {
     if headers.len() == headers.keys_len() {
         return;
@@ -180,7 +180,7 @@ fn join_values(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns U+FFFD (which no valid value contains) if the value is not visible ASCII.
+/// Returns the header's value, or U+FFFD (which no valid value contains) if it is not visible ASCII.
 fn header(headers: &HeaderMap, name: impl AsHeaderName) -> Option<&str> {
     let value = headers.get(name)?;
     Some(value.to_str().unwrap_or("\u{fffd}"))

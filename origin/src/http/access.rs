@@ -38,7 +38,7 @@ impl OriginAccess {
         Self { config, networks, secret }
     }
 
-    /// Removes the edge's secret from the headers, and the forwarding headers of an untrusted peer.
+    /// Refuses a peer without access. Removes the edge's secret, and an untrusted peer's forwarding headers.
     pub(super) fn check<B>(&self, request: &mut axum::http::Request<B>, peer: IpAddr) -> Result<(), Problem> {
         let is_open = request.uri().path() == OPEN_PATH;
         let headers = request.headers_mut();
@@ -105,7 +105,7 @@ impl CrossOrigin {
         }
     }
 
-    /// A web page that calls MCP must have an allowed origin. Other paths and preflight requests pass.
+    /// Refuses an MCP request of a web page whose origin is not allowed. Other paths and preflight requests pass.
     pub(super) fn check_page(&self, request: &Request) -> Result<(), Problem> {
         if self.preflight(request).is_some() {
             return Ok(());

@@ -19,7 +19,7 @@ use shared::ident::shown;
 use shared::operation::RecordOperation;
 use shared::operation::batch::Batch;
 
-/// Retries the whole batch, see [`retry_once`].
+/// Runs the operations, and retries the whole batch if [`retry_once`] allows it.
 pub(super) async fn run(context: &RequestContext, batch: &Batch) -> Result<Response, Problem> {
     let mut attempt = Attempt { context, batch, tables: Vec::new() };
     attempt.load().await?;
@@ -39,7 +39,7 @@ pub(super) async fn run(context: &RequestContext, batch: &Batch) -> Result<Respo
     Ok(respond::json(envelope::success_with(&answer.payload, &trailer)))
 }
 
-/// `at` is `None` if the batch failed as a whole, for example at the commit.
+/// A failure, and the index of the failed operation: `None` if the batch failed as a whole, as at the commit.
 struct Fault {
     at: Option<usize>,
     failure: Failure,
@@ -83,9 +83,9 @@ impl Fault {
 
 struct Answer {
     payload: Vec<u8>,
-    /// A read was cut by the maximum of the server or of the caller's role.
+    /// True if a read was cut by the maximum number of rows of the server or of the caller's role.
     is_limited: bool,
-    /// The operations whose list was cut by that maximum or by its own `limit`.
+    /// The indexes of the operations whose list was cut by that maximum or by the operation's own `limit`.
     cut: Vec<usize>,
 }
 
@@ -174,7 +174,7 @@ impl Attempt<'_> {
     }
 }
 
-/// MariaDB does not roll back writes of a non-transactional storage engine. A view is not checked.
+/// Refuses a write to a table whose storage engine can't roll it back. Views are not checked.
 fn refuse_nontransactional(operation: &RecordOperation, table: &Table) -> Result<(), Problem> {
     let traits = table.traits();
     if operation.is_read() || traits.inserts.transactional || traits.view {

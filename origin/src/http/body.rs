@@ -59,7 +59,7 @@ impl HttpBody for ReceivedBody {
     }
 }
 
-/// Bytes beyond [`FREE_BYTES`] count against the memory limit until this value is dropped.
+/// A request body in memory. Its bytes beyond [`FREE_BYTES`] count against the memory limit until it is dropped.
 #[derive(Default)]
 pub(super) struct CountedBody {
     guard: Option<Guard>,
@@ -72,7 +72,7 @@ impl CountedBody {
         &self.bytes
     }
 
-    /// The bytes count against the memory limit only until the `CountedBody` is dropped.
+    /// Returns the bytes, which count against the memory limit only until the `CountedBody` is dropped.
     pub(super) fn share(&self) -> Bytes {
         self.bytes.clone()
     }
@@ -235,12 +235,12 @@ impl Pace {
     }
 }
 
-/// Many clients read the response only after they have sent the body. The connection of a longer body is closed.
+/// Maximum read of a refused request's body: many clients read the response only after they have sent the body.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads the rest of a refused request's body while the answer is sent: a caller that sends its body slowly, such as an
-/// edge, has the answer at once.
+/// Reads and discards the rest of a refused request's body in a background task, so that a client that sends its body
+/// slowly, such as an edge, gets the response at once.
 pub(super) fn drain(mut body: Body, headers: &HeaderMap) {
     // A client that sent `Expect: 100-continue` sends no body after a refusal.
     if body.is_end_stream() || headers.contains_key("expect") {

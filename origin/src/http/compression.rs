@@ -18,7 +18,7 @@ use tower_http::compression::predicate::SizeAbove;
 /// A smaller response fits into one packet, so compressing it gains nothing.
 const COMPRESSED_MIN_BYTES: u64 = 1_024;
 
-/// While a stream waits for its next row, the rows compressed so far are sent.
+/// Compresses the response if the client accepts that. While a stream waits for its next row, the rows so far are sent.
 pub(super) async fn compress(request: &Parts, response: Response) -> Response {
     match request.headers.get(ACCEPT_ENCODING) {
         Some(accepted) if accepted != "identity" && may_be_compressed(request, &response) => {

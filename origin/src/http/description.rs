@@ -15,15 +15,15 @@ use shared::operation::ApiForm;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest time in which the tables of all databases are read.
+/// Maximum time for reading the tables of all databases.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Longest time in which a description is sent.
+/// Maximum time for sending a description.
 const SEND_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
 type Part = (DatabaseName, Arc<[Arc<Table>]>, Arc<Relations>);
 
-/// The number of concurrent descriptions is limited, because each is held in memory.
+/// Responds with a description of the API. The number of concurrent descriptions is limited, since each is in memory.
 pub(super) async fn run(
     context: &RequestContext,
     form: ApiForm,
@@ -61,7 +61,7 @@ pub(super) async fn run(
     Ok(response)
 }
 
-/// The bytes that the tables of further databases may have.
+/// The number of bytes that the tables of further databases may have.
 struct Budget(u64);
 
 impl Budget {
@@ -71,7 +71,7 @@ impl Budget {
     }
 }
 
-/// Reads the tables that the caller may see. They are held in memory together until they are written.
+/// Reads the tables that the caller may see, and holds them all in memory until the description is written.
 async fn described(context: &RequestContext, database: Option<DatabaseName>) -> Result<Vec<Part>, Problem> {
     let (app, caller) = (context.app(), context.caller());
     let (mut parts, mut budget) = (Vec::new(), Budget(API_DESCRIPTION_MAX_BYTES as u64));

@@ -64,7 +64,7 @@ async fn find(app: &ServiceState, parts: &Parts, metrics: &RequestMetrics) -> Re
     Err(Problem::new(ErrorCode::StorageUnavailable, "The file is known, but the store does not have its bytes now."))
 }
 
-/// The file may be replaced repeatedly, so one retry may not suffice.
+/// Maximum number of lookups per request: the file may be replaced repeatedly, so one retry may not suffice.
 const LOOKUPS_MAX_COUNT: usize = 5;
 
 struct Call<'a> {
@@ -192,7 +192,7 @@ enum Broken {
     Short,
 }
 
-/// Ends with an error if `pieces` have fewer than `length` bytes, so that the client notices the truncation.
+/// Returns `pieces`, and then an error if they have fewer than `length` bytes, so that the client notices a truncation.
 fn with_length(mut pieces: ObjectBytes, length: u64) -> impl Stream<Item = Result<Bytes, Broken>> {
     try_stream! {
         let mut left = length;

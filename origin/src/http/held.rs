@@ -1,5 +1,5 @@
-//! Answers that are held in memory as a whole: long ones count for their caller until they are sent, and are given up if
-//! their client does not take them in time. Must not know what they say.
+//! Limits the memory of responses that are held as a whole: a long response counts for its caller until it is sent, and
+//! is dropped if the client does not read it in time. Must not know the content of responses.
 
 use super::request_context::RequestContext;
 use super::stream::{self, StreamLimits};
@@ -18,7 +18,7 @@ use shared::error::Problem;
 use shared::limits::{UNCOUNTED_ANSWER_MAX_BYTES, UNCOUNTED_HTTP2_ANSWER_MAX_BYTES};
 use std::convert::Infallible;
 
-/// Refuses a request whose answer could not be refused later.
+/// Refuses a request whose response could not be refused later, if the limit is reached.
 pub(super) fn check(app: &ServiceState, caller: &Caller) -> Result<(), Problem> {
     app.answers.check_as(caller.project(), caller.key_id()).map_err(refused)
 }
@@ -27,7 +27,7 @@ pub(super) fn take(app: &ServiceState, caller: &Caller, bytes: u64) -> Result<Gu
     app.answers.try_take_as(caller.project(), caller.key_id(), bytes).map_err(refused)
 }
 
-/// Streams are returned unchanged: they have limits of their own.
+/// Counts the memory of a long response until it is sent. A stream has limits of its own and is returned unchanged.
 pub(super) async fn count(
     context: &RequestContext,
     request: &Parts,
@@ -38,7 +38,7 @@ pub(super) async fn count(
         return Ok(response);
     }
     let (app, caller) = (context.app(), context.caller());
-    // One record may be longer than the share: it takes all of it.
+    // A record longer than its caller's share takes the whole share.
     let bytes = length.min(app.answers.share());
     let guard = match request.method {
         Method::GET => take(app, caller, bytes)?,
@@ -53,7 +53,7 @@ pub(super) fn uncounted_max_bytes(request: &Parts) -> u64 {
     if request.version == Version::HTTP_2 { UNCOUNTED_HTTP2_ANSWER_MAX_BYTES } else { UNCOUNTED_ANSWER_MAX_BYTES }
 }
 
-/// `limits` hold until the last piece was taken. The pieces hold no memory of the whole.
+/// Sends the body in pieces, within `limits`. The pieces of a long body are copies, so the whole body can be freed.
 pub(super) async fn send_in_pieces(
     response: &mut Response,
     limits: StreamLimits,

@@ -18,7 +18,7 @@ use shared::operation::RecordOperation;
 use shared::operation::write::IdempotentRequest;
 use std::time::Duration;
 
-/// Another request may have locked the receipt.
+/// Maximum attempts to insert the receipt, which another request may have locked.
 const CLAIMS_MAX_COUNT: usize = 4;
 const CLAIM_PAUSE: Duration = Duration::from_millis(20);
 
@@ -34,8 +34,8 @@ pub(super) struct IdempotentInsert<'a> {
 }
 
 impl<'a> IdempotentInsert<'a> {
-    /// For a caller with a role, the key is hashed with the caller's identity, so that equal keys of different callers
-    /// stay apart, and the fingerprint covers the fields in the response.
+    /// Inserts the records, or returns the stored response. For a caller with a role, the key is hashed with the
+    /// caller's identity, so that equal keys of two callers differ, and the fingerprint covers the response's fields.
     pub(super) async fn run(self) -> Result<Response, Failure> {
         let caller = self.context.caller();
         let role = caller.rights().role();
@@ -98,7 +98,7 @@ impl<'a> IdempotentInsert<'a> {
         Ok(Transaction::begin(lease, self.context.limit(), self.context.progress()).await?)
     }
 
-    /// Empty for a response with the ids of the records.
+    /// Returns an id of the set of fields in the response; empty if the response has only the ids of the records.
     fn shown_fields(&self) -> &[u8] {
         match self.insert.answer() {
             InsertAnswer::Hidden | InsertAnswer::HiddenList(_) => b"hidden",

@@ -11,7 +11,7 @@ pub(super) fn links(app: &ServiceState, request: &Parts) -> Links {
     Links::new(configured.or_else(|| base_of(request)))
 }
 
-/// A client that sends false headers affects only its own response.
+/// Derives the base URL from the request's headers. A client that sends false headers affects only its own response.
 fn base_of(request: &Parts) -> Option<BaseUrl> {
     let header = |name: &str| {
         let text = request.headers.get(name)?.to_str().ok()?;

@@ -45,8 +45,8 @@ struct Named<'a> {
     name: &'a str,
 }
 
-/// `None`: nothing; `Some(None)`: all that the caller's key allows; `Some(Some(rule))`: what the rule of its role
-/// allows.
+/// What the caller may do with a table. `None`: nothing; `Some(None)`: all that its key allows; `Some(Some(rule))`:
+/// what the rule of its role allows.
 type Allowed<'a> = Option<Option<&'a TableRule>>;
 
 impl Lister<'_> {
@@ -57,7 +57,7 @@ impl Lister<'_> {
         }
     }
 
-    /// A caller with a role sees only databases with a table that the role may use.
+    /// Returns the names of the databases; for a caller with a role, only those with a table that the role may use.
     async fn names(&self) -> Result<BTreeSet<DatabaseName>, Failure> {
         let (lease, limit) = (self.context.lease(ReadFrom::Primary).await?, self.context.limit());
         let rights = self.context.caller().rights();

@@ -52,7 +52,7 @@ impl From<Vec<u8>> for Answer {
 }
 
 impl Answer {
-    /// `rows` has one row more than `limit` if the list goes on.
+    /// Makes a page of at most `limit` rows. A further row in `rows` shows that there is a next page.
     fn of_list<'a, R, E: Serialize>(
         rows: &'a [R],
         limit: u64,
@@ -87,7 +87,7 @@ struct WantedKey {
 #[serde(rename_all = "camelCase")]
 struct CreatedKey<'a> {
     id: Uuid,
-    /// No other response contains the token, which is stored nowhere.
+    /// The token, which no other response contains and which is stored nowhere.
     key: &'a str,
     access: Option<Access>,
     role: Option<&'a str>,
@@ -136,7 +136,7 @@ struct SetRole<'a> {
 #[derive(Serialize)]
 struct RevokedKey<'a> {
     id: Uuid,
-    /// Includes keys that the revoked key has created indirectly, if they were live.
+    /// The keys that the revoked key had created, directly or indirectly, and that were not yet revoked or expired.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     created: Vec<MadeKey<'a>>,
 }
@@ -280,8 +280,8 @@ impl Manager<'_> {
         text(&CreatedKey { id: issued.id, key: &issued.token, access, role, name, expires_at, warnings })
     }
 
-    /// Reloads the keys, so that the change has effect at once. A failed reload is ignored, since the origin also
-    /// polls.
+    /// Logs the change, and reloads the keys, so that the change has effect at once. A failed reload is ignored, since
+    /// the origin also polls.
     async fn changed(&self, what: &'static str, which: &str) {
         self.log(what, which);
         let _ = self.app.keys.refresh().await;

@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// Some 60,000 tokens, more than most models read at once.
 const ANSWER_MAX_BYTES: usize = 256 * 1024;
 
-/// A batch's answers are held in memory until its last message is answered.
+/// Maximum messages of a batch: their responses are held in memory until the last message is handled.
 const BATCH_MAX_COUNT: usize = 16;
 
 const PARSE_ERROR: i32 = -32_700;

@@ -22,15 +22,15 @@ use std::sync::{LazyLock, OnceLock};
 #[allow_missing = true]
 struct Files;
 
-/// The files by their names, each read when it is first requested. All responses share its bytes, so that slow clients
-/// take no memory.
+/// The files by their names, each read when it is first requested. All responses share a file's bytes, so that slow
+/// clients take no memory.
 static PAGES: LazyLock<HashMap<String, OnceLock<Result<PageFile, String>>>> =
     LazyLock::new(|| Files::iter().map(|name| (name.into_owned(), OnceLock::new())).collect());
 
 struct PageFile {
     compressed: Bytes,
     plain: Bytes,
-    /// Weak, since the compressed and the decompressed file share it.
+    /// A weak entity tag, since the compressed and the decompressed file share it.
     tag: String,
 }
 
@@ -45,14 +45,14 @@ impl PageFile {
     }
 }
 
-/// The maximum of a decompressed file. A test checks the embedded files.
+/// Maximum size of a decompressed file. A test checks the embedded files.
 const FILE_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
                       media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Scripts and styles come only from the page's own folder (those of `/` from `/docs/`), and not from `/media/`, where callers' files are. `'self'`
-/// can't have a path, and this host's public name is not known here. A browser loads what both policies allow.
+/// Allows scripts and styles only from the page's own folder (`/` uses `/docs/`), not from callers' files in `/media/`.
+/// `'self'` can't have a path, and this host's public name is unknown here. A browser loads what both policies allow.
 const DOCS_POLICY: &str = "script-src http://*:*/docs/ https://*:*/docs/; style-src http://*:*/docs/ https://*:*/docs/; \
                            img-src data:";
 const CONSOLE_POLICY: &str =

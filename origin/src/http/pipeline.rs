@@ -1,6 +1,6 @@
-//! The flow of every request: `route` by the path; for `/api/…` and `/mcp` then `admission::admit`, the body, the
-//! operation's handler, the memory of its answer, compression, the check of `If-None-Match`. Operations on records go through `records::run`:
-//! `Tables::load`, `plan::build`, `sql`, `database` (modules `run`, `coalesce`, `transaction`), `respond`.
+//! The flow of a request: `route` by the path; for `/api/…` and `/mcp` then `admission::admit`, the body, the
+//! operation's handler, the memory of the response, compression, `If-None-Match`. Operations on records go through
+//! `records::run`: `Tables::load`, `plan::build`, `sql`, `database` (`run`, `coalesce`, `transaction`), `respond`.
 
 use super::body::{self, CountedBody};
 use super::records::BodyWanted;
@@ -26,7 +26,7 @@ use shared::policy::Action;
 use shared::request::RequestHead;
 use std::sync::Arc;
 
-/// Chooses by the path. Paths below `/api/` are parsed by `shared::operation`, as at the edge.
+/// Chooses the handler by the path. Paths below `/api/` are parsed by `shared::operation`, as at the edge.
 pub(super) async fn route(
     app: &Arc<ServiceState>,
     metrics: &Arc<RequestMetrics>,

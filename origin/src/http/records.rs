@@ -35,7 +35,7 @@ pub(super) enum BodyWanted {
     Head,
 }
 
-/// A read that may have failed on a replica is first retried on the primary; see [`retry_once`] for what follows.
+/// Runs the operation. A read that failed on a replica is retried on the primary, and further by [`retry_once`].
 pub(super) async fn run(
     context: &RequestContext,
     operation: &RecordOperation,
@@ -161,7 +161,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Uses a transaction only for what needs one.
+    /// Runs a write and returns the payload. Uses a transaction only for writes that need one.
     async fn write(&self, plan: Plan<'_>, scope: &Scope<'_>, effect: SessionEffect) -> Result<Vec<u8>, Failure> {
         let (statements, answer) = match plan {
             Plan::InsertOne(insert) => {

@@ -1,4 +1,4 @@
-//! An admitted request: its caller, the rate limit of the caller, and the connection, time limits and maxima that its statements get.
+//! An admitted request: its caller, and the connection, rate limit, time limits and maxima that apply to it.
 
 use super::held;
 use super::records::Failure;
@@ -51,13 +51,13 @@ impl RequestContext {
         self.after.is_some()
     }
 
-    /// Waits until the host has reached the position that the request names.
+    /// Leases a connection, and waits until its host has reached the position that the request names.
     pub(super) async fn lease(&self, from: ReadFrom) -> Result<Lease, DbError> {
         self.app().pools.lease_for(self.caller.lessee(), from, self.after.as_ref()).await
     }
 
-    /// For statements whose answer can't be refused when they are committed. Checks after the wait: then no more answers
-    /// than the project has connections go beyond the limit.
+    /// Leases a connection for a write, whose response can't be refused after the commit. Checks the memory of
+    /// responses after the wait: then at most one response per connection of the project goes beyond the limit.
     pub(super) async fn lease_to_write(&self) -> Result<Lease, Failure> {
         let lease = self.lease(ReadFrom::Primary).await?;
         held::check(self.app(), &self.caller)?;

@@ -34,7 +34,7 @@ use uuid::Uuid;
 const REQUEST_ID: HeaderName = HeaderName::from_static(request_id::HEADER);
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 const POSITION: HeaderName = HeaderName::from_static("x-selkie-position");
-/// Enough for durations of some minutes.
+/// Initial capacity in bytes, enough for durations of some minutes.
 const TIMING_BYTES: usize = 48;
 
 pub(super) struct RequestMetrics {
@@ -42,7 +42,7 @@ pub(super) struct RequestMetrics {
     id: RequestId,
     log: RequestLog,
     trace: Option<TraceSpan>,
-    /// The first API request of an MCP request is not counted against the rate limit, since the MCP request was.
+    /// True for an MCP request's first API request, since the MCP request itself was counted against the rate limit.
     is_counted: bool,
     has_begun_counted: AtomicBool,
     has_role: AtomicBool,
@@ -168,7 +168,7 @@ impl RequestMetrics {
         }
     }
 
-    /// Such as `db;dur=0.31, origin;dur=0.42`; rounded to whole milliseconds unless the caller has full access.
+    /// Returns the timings, as `db;dur=0.31, origin;dur=0.42`, in whole milliseconds unless the caller has full access.
     fn timing(&self) -> String {
         let is_exact = self.has_full_access.load(Ordering::Relaxed);
         let push_millis = if is_exact { push_millis } else { push_whole_millis };
@@ -226,7 +226,7 @@ impl RequestMetrics {
         );
     }
 
-    /// Leaves out requests to the routes of [`Action::Observe`], since the console repeats them all the time.
+    /// Adds the request to the activity of its project, unless the console repeats its route ([`Action::Observe`]).
     fn keep(&self, status: u16, bytes: u64, ending: Ending, total: Duration) {
         let route = self.log.route_name();
         let Some(project) = self.log.project().filter(|_| route != Action::Observe.route()) else {
@@ -258,7 +258,7 @@ fn push_whole_millis(text: &mut String, micros: u64) {
     text.push_str(itoa::Buffer::new().format((micros + 500) / 1000));
 }
 
-/// By hand, with two decimals: `format!` takes ten times as long.
+/// Appends milliseconds with two decimals. Written by hand: `format!` takes ten times as long.
 fn push_millis(text: &mut String, micros: u64) {
     let hundredths = micros % 1000 / 10;
     text.push_str(itoa::Buffer::new().format(micros / 1000));
@@ -290,7 +290,7 @@ fn progress(app: &ServiceState, trace: Option<&TraceSpan>) -> Arc<StatementStats
     }
 }
 
-/// A hash of a counter with random keys: differs between origins, but must not be used as a secret.
+/// Hashes a counter with random keys: the bytes differ between origins, but must not be used as a secret.
 fn fresh() -> [u8; 10] {
     static KEY: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -322,7 +322,7 @@ enum Ending {
 struct LoggedBody {
     body: Body,
     bytes: u64,
-    /// hyper does not poll the body again after that many bytes.
+    /// The `Content-Length`: hyper does not poll the body again after that many bytes.
     announced: Option<u64>,
     ending: Ending,
     status: u16,

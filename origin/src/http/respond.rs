@@ -28,7 +28,7 @@ const USUAL_HEADERS: usize = 10;
 static SECURITY_HEADERS: LazyLock<[(HeaderName, HeaderValue); HEADERS.len()]> =
     LazyLock::new(|| HEADERS.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))));
 
-/// A strong tag: equal bytes have equal tags at every origin.
+/// A strong entity tag: equal bodies have equal tags at every origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ETag(String);
 
@@ -61,7 +61,7 @@ pub(super) fn payload(payload: &[u8]) -> Response {
     json(envelope::success(payload))
 }
 
-/// The client's own cache may store the response, but must revalidate it each time.
+/// Returns a response with an entity tag. The client's own cache may store it, but must revalidate it each time.
 pub(super) fn tagged(body: impl Into<Bytes>, content_type: &'static str) -> Response {
     let body = body.into();
     let tag = ETag::of(&body);
@@ -114,7 +114,7 @@ pub(super) fn unless_known(mut response: Response, if_none_match: Option<&str>) 
     response
 }
 
-/// Keeps a known length above 0 in `Content-Length` (RFC 9110, section 9.3.2).
+/// Removes the body, and puts a known length above 0 into `Content-Length` (RFC 9110, section 9.3.2).
 pub(super) fn head(mut response: Response) -> Response {
     let body = std::mem::take(response.body_mut());
     if let Some(length @ 1..) = body.size_hint().exact() {
@@ -124,7 +124,7 @@ pub(super) fn head(mut response: Response) -> Response {
     response
 }
 
-/// Waits for the first chunk, so that `HEAD` has the same status as `GET`.
+/// Returns the response to `HEAD`. Waits for the first chunk, so that the status is that of `GET`.
 pub(super) async fn chunks_head(mut chunks: Chunks, content_type: &'static str) -> Result<Response, DbError> {
     if let Some(first) = chunks.next().await {
         first?;
@@ -159,7 +159,7 @@ pub(super) fn problem(problem: &Problem, request_id: &str) -> Response {
     response
 }
 
-/// Waits for the first chunk, so that an error still sets the status. Streams unless all of `chunks` is ready at once.
+/// Returns a stream, or a whole body if all `chunks` are ready at once. An error of the first chunk sets the status.
 pub(super) async fn chunks(
     mut chunks: Chunks,
     format: Format,
@@ -182,7 +182,7 @@ pub(super) async fn chunks(
     Ok(with_type(body, format.content_type()))
 }
 
-/// Media and pages have security headers of their own, which a 304 must not overwrite in the client's cache.
+/// Adds the security headers, unless the response has its own, which a 304 must not overwrite in the client's cache.
 pub(super) fn add_security_headers(response: &mut Response, has_own: bool) {
     let status = response.status().as_u16();
     if has_own && status < 400 {

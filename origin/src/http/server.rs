@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 const HEAD_MAX_BYTES: usize = 128 * 1024;
 const H2_STREAMS_MAX: u32 = 256;
-/// See RFC 9113, section 3.4.
+/// The first bytes of an HTTP/2 connection (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// A new connection must send enough bytes to tell HTTP/1 from HTTP/2 within this time.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(10);
@@ -119,7 +119,7 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
 
 type Connection = Either<StallTimeout, Box<TlsStream<StallTimeout>>>;
 
-/// A client that does not use TLS although it must gets an error response in plain HTTP.
+/// Waits for a connection's first bytes, after TLS if any. Sends an error in plain HTTP to a client that must use TLS.
 async fn open(stream: TcpStream, peer: SocketAddr, tls: Option<&Tls>, stall_max: Duration) -> Option<Connection> {
     let watched = |stream| StallTimeout::new(stream, stall_max);
     let Some(tls) = tls else {
@@ -139,14 +139,14 @@ async fn open(stream: TcpStream, peer: SocketAddr, tls: Option<&Tls>, stall_max:
     }
 }
 
-/// Reads and discards the request, because closing the connection before that could discard the response.
+/// Sends the error, then reads and discards the request: closing the connection earlier could discard the error.
 async fn refuse_http(mut stream: TcpStream) -> io::Result<u64> {
     stream.write_all(ONLY_HTTPS).await?;
     stream.shutdown().await?;
     tokio::io::copy(&mut stream.take(DRAIN_MAX_BYTES as u64), &mut tokio::io::sink()).await
 }
 
-/// hyper would wait forever, and thousands of silent connections would use up the file descriptors.
+/// Returns false if the client sends nothing in time: hyper would wait forever, and hold the file descriptor.
 async fn has_begun(stream: &TcpStream) -> bool {
     let begun = tokio::time::timeout(FIRST_BYTES_TIMEOUT, async {
         let mut head = [0; H2_PREFACE.len()];
@@ -170,7 +170,7 @@ fn prepare(stream: &TcpStream) {
     }
 }
 
-/// EBADF, EFAULT, EINVAL, ENOTSOCK or EOPNOTSUPP: all others concern one connection or are temporary.
+/// Whether the listening socket itself failed. Other errors than these concern one connection or are temporary.
 fn is_fatal(error: &io::Error) -> bool {
     const OF_THE_SOCKET: [i32; 5] = [9, 14, 22, 88, 95];
     error.raw_os_error().is_some_and(|code| OF_THE_SOCKET.contains(&code))

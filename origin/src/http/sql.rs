@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// Larger texts are read on a thread for blocking work, since reading 16 MiB takes about a second.
 const READ_AT_ONCE_MAX_BYTES: usize = 64 * 1024;
 
-/// What the text of a call tells.
+/// What the text of the caller's SQL tells.
 struct Reading {
     holds_xa: bool,
     effects: Option<Effects>,
@@ -39,7 +39,7 @@ impl Reading {
         let read = move || {
             let mut effects = effects(&call.query);
             if let Some(effects) = effects.as_mut().filter(|_| is_large) {
-                // Saves the search for views in the text.
+                // A large text counts as stateful, which saves the search for views in it.
                 effects.session = Session::Stateful;
             }
             let drops = effects.is_some_and(|effects| effects.schema == Schema::Changed);
@@ -118,7 +118,7 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
     })
 }
 
-/// No key may drop an adopted database (one that existed before it was given to the project).
+/// Refuses to drop an adopted database (one that existed before the project got it) unless its operator allowed that.
 async fn refuse_drop(app: &Arc<ServiceState>, caller: &Caller, dropped: &Dropped) -> Result<(), Problem> {
     let adopted = app.undroppable(caller.project()).await?;
     let Some(name) = adopted.iter().find(|name| dropped.may_be(name)) else {

@@ -15,11 +15,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Pieces for a slow client, besides the piece being produced.
+/// Maximum number of pieces that wait for a slow client, besides the piece being produced.
 const PIECES_WAITING: usize = 1;
 
-/// hyper holds one piece for a client that does not read it, perhaps for as long as the connection lasts: an HTTP/2
-/// client may let a stream wait without end.
+/// Maximum size of a piece. hyper holds one piece for a client that does not read, perhaps for as long as the
+/// connection lasts: an HTTP/2 client may let a stream wait without end.
 const PIECE_MAX_BYTES: usize = 128 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -36,10 +36,11 @@ enum Piece<E: Error + 'static> {
     End,
 }
 
-/// Shared with the task that sends, which takes back what its client does not take in time.
+/// Shared with the sending task, which discards the pieces that the client does not read in time.
 type Waiting<E> = Mutex<mpsc::Receiver<Piece<E>>>;
 
-/// If `chunks` fails or a limit ends the stream, the body gets `cut_mark` and then fails.
+/// Returns a body of `ready`, then `chunks`. At an error of `chunks` or a limit, the body ends by `cut_mark` and an
+/// error.
 pub(super) fn body<E: Error + Send + Sync + 'static>(
     ready: impl IntoIterator<Item = Bytes, IntoIter: Send + 'static>,
     chunks: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
@@ -66,7 +67,7 @@ pub(super) fn body<E: Error + Send + Sync + 'static>(
     Body::from_stream(pieces.fuse())
 }
 
-/// Copies the pieces of a longer chunk, so that none of them holds the whole chunk in memory.
+/// Splits a chunk. The pieces of a long chunk are copies, so that none of them holds the whole chunk in memory.
 fn pieces(mut chunk: Bytes) -> impl Iterator<Item = Bytes> {
     let is_long = chunk.len() > PIECE_MAX_BYTES;
     std::iter::from_fn(move || match chunk.len() {
@@ -80,7 +81,7 @@ fn pieces(mut chunk: Bytes) -> impl Iterator<Item = Bytes> {
     })
 }
 
-/// A task of its own, since the body is not polled while its client does not read.
+/// Sends the chunks to the body, from a task of its own: the body is not polled while its client does not read.
 async fn forward_chunks<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
     sender: mpsc::Sender<Piece<E>>,
@@ -96,7 +97,7 @@ async fn forward_chunks<E: Error + Send + 'static>(
     }
 }
 
-/// Returns false if the client does not take a piece in time.
+/// Sends the chunks. Returns false if the client does not take a piece in time.
 async fn send_all<E: Error + Send + 'static>(
     chunks: impl Stream<Item = Result<Bytes, E>> + Send,
     sender: &mpsc::Sender<Piece<E>>,

@@ -164,14 +164,14 @@ async fn lock(app: &ServiceState, caller: &Caller, id: TusId, on_locked: OnLocke
     app.resumable.lock(caller.project(), scope, id, on_locked).await
 }
 
-/// The media type is checked once the upload is complete.
+/// Checks folder, visibility and size. The media type is checked once the upload is complete.
 fn check(rights: &UploadRights, file: &TusFile, length: u64) -> Result<(), Problem> {
     rights.folder(file.folder.clone())?;
     rights.check_visibility(file.visibility)?;
     rights.check_size(length)
 }
 
-/// Fails before any bytes are sent. Publishing checks again.
+/// Refuses to replace a file outside of the caller's rights, before any bytes are sent. Publishing checks again.
 async fn check_replaced(
     app: &ServiceState,
     request: &UploadRequest<'_>,

@@ -9,9 +9,9 @@ use shared::operation::batch::{Batch, Position, Reference};
 use std::collections::HashMap;
 
 pub(super) struct Ids {
-    /// Only inserts that another operation of the batch refers to, by their index.
+    /// The ids, by the insert's index in the batch, of the inserts that another operation refers to.
     given: HashMap<usize, Given>,
-    /// What is left of [`BATCH_REFERENCED_MAX_BYTES`].
+    /// The number of bytes of [`BATCH_REFERENCED_MAX_BYTES`] that are not used yet.
     left: usize,
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Credentials<'a> {
     pub(super) authorization: Option<&'a str>,
 }
 
-/// Does the same work with and without a `file`, so that timing does not reveal which private files exist.
+/// Returns how the request may read a private file. Does the same work without a `file`, to hide which files exist.
 pub(super) async fn to_private(
     app: &ServiceState,
     metrics: &RequestMetrics,

@@ -15,7 +15,7 @@ use shared::media::{FilePath, Rendition};
 use std::ops::Range;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Media opened as a page get no scripts, no forms, and no access to the website's data.
+/// The policy for media opened as a page: no scripts, no forms, and no access to the website's data.
 const SHOWN_ONLY: &str = "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'; sandbox";
 
 /// PDFs have no `sandbox`, because browsers don't start their PDF viewers in one; the viewers isolate a PDF's scripts.
@@ -136,7 +136,7 @@ impl Served<'_> {
 
 const CROSS_ORIGIN_RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 
-/// `seconds` since 1970.
+/// Converts `seconds` since 1970 to a date, at most the last second of the year 9999.
 pub(super) fn date(seconds: u64) -> HttpDate {
     const LAST: u64 = 253_402_300_799;
     HttpDate::from(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST)))

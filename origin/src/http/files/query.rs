@@ -9,7 +9,7 @@ pub(super) struct Query {
     pub(super) rendition: Rendition,
     pub(super) version: Option<String>,
     pub(super) saving: Saving,
-    /// `expires` is in seconds since 1970.
+    /// The values of `expires`, in seconds since 1970, and of `signature`.
     pub(super) signature: Option<(u64, String)>,
 }
 
@@ -64,7 +64,7 @@ fn is_false(word: &str) -> bool {
     matches!(word, "false" | "False" | "0")
 }
 
-/// Accepts digits without sign or leading zeros.
+/// Parses a number of seconds. Returns `None` for a sign or leading zeros.
 fn seconds(text: &str) -> Option<u64> {
     let seconds: u64 = text.parse().ok()?;
     (seconds.to_string() == text).then_some(seconds)

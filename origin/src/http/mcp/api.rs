@@ -23,7 +23,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The caller's credentials, address and trace, and whether the edge purges its cache on request.
+/// Headers that are copied to each API request: credentials, address, trace, and whether the edge can purge its cache.
 const PASSED_ON: [&str; 8] = [
     "authorization",
     "host",

@@ -32,7 +32,7 @@ fn encoded(text: &str) -> String {
     }
 }
 
-/// An argument that is null counts as not given.
+/// Builds the API request of a tool call. A null argument counts as not given.
 pub(super) fn request(tool: ToolName, arguments: Map<String, Value>) -> Result<ApiRequest, Problem> {
     let mut given = Arguments { tool, values: arguments };
     given.check_names()?;
@@ -169,7 +169,7 @@ impl Arguments {
         Ok(path([&*database, &*table]))
     }
 
-    /// Commas join the parts of a composite key.
+    /// Returns the percent-encoded `{id}`; commas join the parts of a composite key.
     fn id(&mut self) -> Result<Option<String>, Problem> {
         let part = |value: &Value| match value {
             Value::String(text) if !text.is_empty() => Some(encoded(text)),

@@ -14,7 +14,7 @@ pub(super) fn continued(mut answer: String, offset: u64) -> String {
     answer
 }
 
-/// `hint` says how to get the rest after this number of records. `None` if the payload is not a list.
+/// Returns the list up to its last whole record, and a note with `hint`; `None` if the payload is not a list.
 pub(super) fn cut(beginning: &[u8], hint: impl FnOnce(usize) -> &'static str) -> Option<String> {
     let payload = beginning.strip_prefix(PREFIX)?;
     let (end, records) = last_whole(payload);

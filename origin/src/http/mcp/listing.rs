@@ -9,7 +9,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use shared::error::Problem;
 
-/// Each database takes an API request.
+/// Maximum databases that one call lists: each takes an API request.
 const DATABASES_MAX_COUNT: usize = 8;
 
 #[derive(Deserialize)]
@@ -29,7 +29,7 @@ pub(super) fn payload(answer: &ApiAnswer) -> Option<&RawValue> {
     envelope.map(|envelope| envelope.payload)
 }
 
-/// Returns the names in the beginning of a truncated list.
+/// Returns the names in a list, or in the beginning of a truncated list.
 pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     let listed: Vec<Named> = match answer.extent {
         Truncation::Whole => serde_json::from_str(payload(answer)?.get()).ok()?,
@@ -42,7 +42,7 @@ pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
     Some(listed.into_iter().map(|named| named.name).collect())
 }
 
-/// The member `truncated` lists the databases that were left out. If an API request fails, its answer is returned.
+/// Lists the tables of all databases; `truncated` names databases left out. Returns the response of a failed request.
 pub(super) async fn all_tables(agent: &Agent) -> Result<ApiAnswer, Problem> {
     let databases = agent.call(ApiRequest::get(DATABASES.to_owned())).await?;
     let Some(names) = names(&databases) else {

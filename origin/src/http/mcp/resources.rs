@@ -20,7 +20,7 @@ pub(super) fn template() -> ResourceTemplate {
         .with_mime_type(MIME)
 }
 
-/// Without `cursor`, which names a database, the first database is listed.
+/// Lists the tables of the database that `cursor` names, or of the first database.
 pub(super) async fn list(agent: &Agent, cursor: Option<&str>) -> Result<ListResourcesResult, ErrorData> {
     let answer = call(agent, DATABASES.to_owned()).await?;
     let databases = names(&answer).ok_or_else(|| failure(&answer))?;

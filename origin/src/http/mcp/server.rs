@@ -19,8 +19,7 @@ const INSTRUCTIONS: &str = "Tables of MariaDB databases, through a key that may 
     dry_run: true and tell the user the number. Errors have a code, a message and often a hint: mend the call by the hint. \
     What is not listed may not be used with this key; don't look for a way around it.";
 
-/// `rmcp` passes a request that it can't parse to `on_custom_request`; if its method is in this list, its params are
-/// wrong.
+/// The methods whose wrong params reach `on_custom_request`: `rmcp` passes every request there that it can't parse.
 const METHODS: [&str; 4] = ["initialize", "tools/call", "resources/read", "server/discover"];
 
 impl ServerHandler for Agent {
@@ -110,7 +109,7 @@ impl ServerHandler for Agent {
 }
 
 impl Agent {
-    /// A long answer is truncated after its last whole record, or fails if its payload is not a list.
+    /// Builds a tool's result. A long list is truncated after its last whole record; another long payload is an error.
     fn result(&self, tool: ToolName, answer: ApiAnswer, offset: u64) -> CallToolResult {
         let text = match answer.extent {
             Truncation::Whole => String::from_utf8(answer.body).ok().map(|text| cut::continued(text, offset)),

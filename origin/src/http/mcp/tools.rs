@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| serde_json::from_str(&descriptions()).unwrap_or_default());
 
-/// Returns `tools.json` with the lists that it names in braces.
+/// Returns `tools.json` with `{operators}` and `{aggregates}` replaced by lists.
 fn descriptions() -> String {
     let operators: Vec<_> = short_names().collect();
     let aggregates = AGGREGATES.map(|(name, _)| name);
@@ -53,7 +53,7 @@ impl ToolName {
         properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
     }
 
-    /// `items` is `None` if the answer is no list.
+    /// Tells how to get the rest after `items` items of a truncated list; `items` is `None` for other responses.
     pub(super) const fn rest_hint(self, items: Option<usize>) -> &'static str {
         match self {
             Self::ListTables => "Name a `database`, or describe a table that you know by name.",
@@ -77,7 +77,7 @@ impl ToolName {
         }
     }
 
-    /// Not a complete check: the API request of a call checks the rest.
+    /// Whether the caller is offered the tool. Not a complete check: the API request of a call checks the rest.
     fn may_be_used_by(self, caller: &Caller) -> bool {
         let permitted = |action| permit(action, caller.grant()).is_ok();
         let role = caller.rights().role().map(|role| role.role());

@@ -6,8 +6,8 @@ use axum::response::Response;
 use shared::ident::ProjectName;
 use shared::media::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, purge_project};
 
-/// Purges the whole project `private_in` if a folder became private. Does nothing unless the request asks for the
-/// header.
+/// Adds the header, if the request asks for it: the tags of `files` and, if a folder became private, the tag of the
+/// whole project `private_in`.
 pub(in crate::http) fn announce(
     response: &mut Response,
     request: &HeaderMap,

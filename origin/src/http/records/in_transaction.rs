@@ -20,10 +20,10 @@ use shared::operation::write::InsertedRows;
 use shared::{conditional, envelope};
 use std::sync::Arc;
 
-/// Keeps the number of key columns below MariaDB's maximum of 65,535 placeholders per statement.
+/// Maximum rows per statement, so that their keys stay below MariaDB's maximum of 65,535 placeholders.
 const REREAD_MAX_ROWS: usize = 1_000;
 
-/// The caller must roll back the transaction after an error.
+/// Runs plans in `transaction`, which the caller must roll back after an error.
 pub(in crate::http) struct InTransaction<'w, 't> {
     pub(in crate::http) context: &'w RequestContext,
     pub(in crate::http) transaction: &'w mut Transaction<'t>,
@@ -47,7 +47,7 @@ impl From<Vec<u8>> for Done {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::http) enum Cut {
     ByLimit,
-    /// By the maximum of the server or of the caller's role.
+    /// Cut by the maximum number of rows of the server or of the caller's role.
     ByMaximum,
 }
 
@@ -239,7 +239,7 @@ pub(super) fn inserted(written: &Written, answer: InsertAnswer) -> Vec<u8> {
     }
 }
 
-/// If the table's engine has no transactions, earlier rows of the list may be stored.
+/// Adds a hint that earlier rows of the list are stored, if the table's engine has no transactions.
 pub(super) fn mention_stored(problem: Problem, operation: &RecordOperation, traits: Traits) -> Problem {
     let is_list = matches!(operation, RecordOperation::Insert(insert) if matches!(insert.rows, InsertedRows::Batch(_)));
     let is_late = problem.details().is_some_and(|details| details.refusal.is_some() && details.row != Some(0));

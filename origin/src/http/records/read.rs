@@ -21,7 +21,7 @@ const LIMITED: HeaderName = HeaderName::from_static(LIMITED_HEADER);
 const MORE: HeaderName = HeaderName::from_static(MORE_HEADER);
 
 impl Attempt<'_> {
-    /// The statement reads the first row beyond the limit, for the head of a response in a format without a trailer.
+    /// Also returns a statement for the first row beyond the limit: a format without a trailer needs it for its head.
     pub(super) fn reading(
         &self,
         select: Select,
@@ -49,7 +49,7 @@ impl Attempt<'_> {
         (Box::new(reading), beyond.map(|select| sql::select(select, scope)))
     }
 
-    /// Checks the cursor in the option `after`. `None` if the response has no cursor of a next page.
+    /// Checks the cursor in the option `after`. Returns what makes the next cursor, or `None` if pages have no cursors.
     pub(super) fn next_page(
         &self,
         select: &Select,
@@ -65,7 +65,7 @@ impl Attempt<'_> {
         Ok(Some(NextPage { cells: keyset.cells().to_vec(), cursors }))
     }
 
-    /// Must be called before the read leases its first connection.
+    /// Reserves a second connection for the read. Must be called before the read leases its first connection.
     async fn second_connection(&self) -> Result<SecondConnection, DbError> {
         let Lessee { project, access, caller } = self.context.caller().lessee();
         let taken = self.context.app().streams.second_connections().take_as(project, caller, 1);

@@ -33,7 +33,7 @@ fn name_index(problem: Problem, operation: &RecordOperation) -> Problem {
     })
 }
 
-/// Rendered statements are valid SQL, so only a boolean search can cause MariaDB's parse error.
+/// Names the boolean searches, which alone can cause MariaDB's parse error, since rendered statements are valid SQL.
 fn name_term(problem: Problem, operation: &RecordOperation) -> Problem {
     let refusal = problem.details().and_then(|details| details.refusal.clone());
     let Some(refusal) = refusal.filter(|refusal| refusal.errno == errno::PARSE_ERROR) else {

@@ -52,7 +52,7 @@ impl Tables {
         Ok(Self { root, joined, related })
     }
 
-    /// A table that the caller's role hides fails like a missing table.
+    /// Loads one table. A table that the caller's role hides fails like a missing table.
     pub(in crate::http) async fn one(
         app: &Arc<ServiceState>,
         caller: &Caller,
@@ -61,8 +61,8 @@ impl Tables {
         access(app, caller, path, SchemaAge::Cached).await
     }
 
-    /// Adds the field to the problem of a duplicate key or CHECK of one field. Not where stored code runs, since the
-    /// constraint may be another table's.
+    /// Adds the field to the problem of a duplicate key or CHECK that concerns one field. Returns other problems
+    /// unchanged, and all if the table has stored code, since the constraint may be another table's.
     fn with_field_of_constraint(&self, problem: Problem) -> Problem {
         let root = self.root();
         let Some(Details { refusal: Some(refusal), constraint: Some(constraint), field: None, .. }) = problem.details()
@@ -83,8 +83,8 @@ impl Tables {
         }
     }
 
-    /// Callers with a role may see MariaDB's error about a field that they may read or write, and about their own
-    /// pattern, but no value of a trigger and no other table.
+    /// Shows callers with a role MariaDB's error about a field that they may read or write, or about their own pattern,
+    /// but no value of a trigger and no other table.
     pub(in crate::http) fn show_own_fault(&self, problem: Problem, operation: &RecordOperation) -> Problem {
         let problem = self.with_field_of_constraint(problem);
         let Some(details) = problem.details() else {
@@ -115,7 +115,7 @@ impl Tables {
                 true => ShownToRoles::Field,
                 false => ShownToRoles::Everything,
             },
-            // These name the value and the table.
+            // The messages of these errors name the value and the table.
             errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME => ShownToRoles::Field,
             errno::TRUNCATED_WRONG_VALUE | errno::TRUNCATED_WRONG_VALUE_FOR_FIELD => {
                 match may_set && !root.traits().stored_code {
@@ -123,7 +123,7 @@ impl Tables {
                     false => ShownToRoles::Field,
                 }
             }
-            // The check of a field names its table, others name themselves.
+            // MariaDB reports a field's CHECK as `table.field`, and other constraints by their names.
             errno::CONSTRAINT_FAILED if constraint.as_deref() == Some(&format!("{}.{field}", root.name().as_str())) => {
                 ShownToRoles::Everything
             }

@@ -8,12 +8,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-/// Stands below TLS, where each accepted byte is one that the client's system has room for.
+/// Fails writes that stall for `stall_max`. Wraps the socket below TLS, because TLS has buffers of its own.
 pub(super) struct StallTimeout {
     stream: TcpStream,
     stall_max: Duration,
     is_stalled: bool,
-    /// Runs out when the stall has lasted for `stall_max`. Only a connection that has stalled has one.
+    /// Expires when the stall has lasted for `stall_max`; `None` if the connection has never stalled.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -68,7 +68,7 @@ impl AsyncWrite for StallTimeout {
         self.stream.is_write_vectored()
     }
 
-    /// A TCP stream has nothing to flush, so this says nothing about the client.
+    /// Not watched: a flush of a TCP stream does nothing, so its success does not show that the client reads.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_flush(context)
     }

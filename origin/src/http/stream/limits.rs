@@ -19,14 +19,14 @@ pub(in crate::http) struct StreamLimits {
 }
 
 impl StreamLimits {
-    /// A media stream holds no database connection, so only `write_timeout` limits it.
+    /// The limits of a media stream: only `write_timeout`, since the stream holds no database connection.
     pub(in crate::http) fn of_file(app: &ServiceState, request_id: RequestId) -> Self {
         let over = Box::pin(std::future::pending());
         Self { write_timeout: app.bounds.write_timeout, over, _slot: None, request_id }
     }
 
-    /// `since` is a time before the caller was verified: a change of the key, issuer or role after that time ends the
-    /// stream.
+    /// The limits of a stream of records. `since` is a time before the caller was verified: a change of the key, issuer
+    /// or role after that time ends the stream.
     pub(in crate::http) fn of_records(
         app: &ServiceState,
         caller: &Caller,
@@ -52,7 +52,7 @@ impl StreamLimits {
         })
     }
 
-    /// The slot is given back when the stream has ended, at the latest after `total`.
+    /// Ends the stream after `total`. The slot is released when the stream has ended.
     pub(in crate::http) fn within(self, total: Duration, slot: Guard) -> Self {
         Self { over: Box::pin(tokio::time::sleep(total)), _slot: Some(slot), ..self }
     }

@@ -17,7 +17,7 @@ use uuid::Uuid;
 pub(super) struct Outcome {
     pub(super) row: UploadRow,
     pub(super) offset: u64,
-    /// `None` if the upload is incomplete or the file was deleted meanwhile.
+    /// The published file; `None` if the upload is incomplete or the file was deleted meanwhile.
     pub(super) file: Option<MediaRow>,
 }
 
@@ -79,7 +79,7 @@ async fn write_body(upload: &mut LockedUpload, body: &mut Body, pause_max: Durat
     }
 }
 
-/// After a server error or a retryable error the upload stays, and a later `HEAD` request tries again.
+/// Publishes a complete upload. It stays after a server error or retryable error: a later `HEAD` request tries again.
 async fn finish(
     app: &ServiceState,
     caller: Uuid,
