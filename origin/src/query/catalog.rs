@@ -26,7 +26,7 @@ pub struct Table {
     key: Vec<usize>,
     row_key: Vec<usize>,
     identity: Vec<usize>,
-    /// Other than the primary key, of NOT NULL columns by whose whole values MariaDB sorts.
+    /// The unique keys except the primary key, if all their columns are NOT NULL and sorted by their whole values.
     unique: Vec<Vec<usize>>,
     number: Option<usize>,
     traits: Traits,
@@ -41,7 +41,7 @@ const COLUMN_BYTES: usize = 256;
 
 #[derive(Debug)]
 pub struct Layout {
-    /// Includes columns that are not part of the record; `None` if only the result set's metadata tells, as for a sum.
+    /// The kind of each cell of a row, even outside of the record; `None` if only the result set tells, as for a sum.
     pub kinds: Vec<Option<Kind>>,
     pub keys: ColumnLabels,
 }
@@ -56,7 +56,7 @@ pub struct Traits {
     pub inserts: InsertTraits,
 }
 
-/// `transactional` also decides which updates and deletes are possible.
+/// The traits that decide how records are inserted. `transactional` also matters for updates and deletes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsertTraits {
     /// An insert can fail with a duplicate key; false for views.
@@ -73,7 +73,7 @@ pub struct Column {
     pub kind: Kind,
     pub charset: Charset,
     pub case_sensitivity: CaseSensitivity,
-    /// The type as MariaDB writes it, such as `varchar(200)`. Columns of one type share it, and `values` with it.
+    /// The type as MariaDB writes it, such as `varchar(200)`. Columns of one type share this text and their `values`.
     pub type_text: Arc<str>,
     pub nullable: bool,
     /// The text of `COLUMN_DEFAULT`, with a string literal unquoted; `None` also for NULL.
@@ -94,7 +94,7 @@ pub struct Column {
     /// The referenced table may be in another database.
     pub references: Option<Reference>,
     pub comment: String,
-    /// Leading characters (bytes for binary types) by which a paginated read sorts; `None` for the whole value.
+    /// The number of leading characters (bytes for binary types) by which pages are sorted; `None` for the whole value.
     pub sorted_chars: Option<u16>,
 }
 
@@ -152,7 +152,7 @@ pub enum CaseSensitivity {
 }
 
 impl Table {
-    /// Invisible columns must come last in `columns`; `primary` and `unique` have indexes of columns.
+    /// Invisible columns must come last in `columns`. `primary` and `unique` hold indexes into `columns`.
     pub fn new(
         database: DatabaseName,
         name: TableName,
@@ -172,7 +172,7 @@ impl Table {
         Self { bytes: bytes as u64, ..table }
     }
 
-    /// The memory is approximate. Shared columns count in each description, because any of them may be the last.
+    /// The approximate memory. A column that several descriptions share counts in each, since any may be dropped last.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -279,7 +279,7 @@ impl Table {
         &self.key
     }
 
-    /// An `{id}` of the API addresses at most one record. False for a view.
+    /// Whether an `{id}` of the API addresses at most one record. False for a view.
     pub fn key_is_unique(&self) -> bool {
         let primary = self.columns.iter().filter(|column| column.primary);
         match self.key.as_slice() {
@@ -295,7 +295,7 @@ impl Table {
         self.number.filter(|at| plain && *at < self.visible && self.key_is_unique())
     }
 
-    /// InnoDB rolls back all rows of a failed statement, and no trigger can see the other rows.
+    /// Whether several requests may share an INSERT: InnoDB undoes a failed INSERT, and no trigger sees the rows.
     pub fn takes_rows_together(&self) -> bool {
         self.traits.inserts.innodb && !self.traits.stored_code
     }
@@ -334,7 +334,7 @@ impl Table {
         self.list.get_or_init(write)
     }
 
-    /// MariaDB names no column of a view if something that the view reads is gone.
+    /// Whether the view reads something that is gone: MariaDB then lists no columns of the view.
     pub fn is_broken(&self) -> bool {
         self.traits.view && self.columns.is_empty()
     }
@@ -379,7 +379,7 @@ impl Column {
         self.type_text.len() + self.values.bytes()
     }
 
-    /// In a YEAR, MariaDB reads 70 as 1970.
+    /// Whether this is an integer column other than YEAR, in which MariaDB reads 70 as 1970.
     fn is_counting_number(&self) -> bool {
         self.kind == Kind::Integer && !self.type_text.starts_with("year")
     }

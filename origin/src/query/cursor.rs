@@ -76,7 +76,7 @@ impl ReadCursors {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The values of a token must not be used before this check.
+    /// Refuses a token that is forged or of another read. The values of a token must not be used before this check.
     pub fn check(&self, token: &str) -> Result<(), Problem> {
         let is_own = || {
             let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
@@ -98,7 +98,7 @@ impl ReadCursors {
     }
 }
 
-/// `None` if the token is malformed. Whether it is genuine only [`ReadCursors::check`] tells.
+/// Reads the values of a token; `None` if it is malformed. Only [`ReadCursors::check`] tells whether it is genuine.
 pub fn values(token: &str) -> Option<Vec<Param>> {
     let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
     let (version, mut rest) = bytes.get(..bytes.len().checked_sub(MAC_BYTES)?)?.split_first()?;

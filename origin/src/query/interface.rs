@@ -52,7 +52,7 @@ impl TooLong {
     }
 }
 
-/// Called after each part that is written.
+/// Fails if a description is too long. Called after each part that is written.
 fn check_length(written: usize) -> Result<(), TooLong> {
     if written > API_DESCRIPTION_MAX_BYTES { Err(TooLong) } else { Ok(()) }
 }
@@ -129,7 +129,7 @@ impl TableInterface {
         given.into_iter().map(|at| self.table().column(at)).collect()
     }
 
-    /// Each field comes with whether the record may lack it. `None` if the caller may not do the action.
+    /// Returns a record's fields, each with whether it may be left out; `None` if the caller may not do the action.
     fn form(&self, action: Action) -> Option<Vec<(&Column, bool)>> {
         if !self.may(action) {
             return None;
@@ -155,7 +155,7 @@ impl TableInterface {
         }
     }
 
-    /// Leaves out relations whose member would have the name of a field.
+    /// Returns the relations by name, without those that have the name of a field.
     fn included(&self) -> Vec<(&str, Vec<&Relation>)> {
         let mut included: Vec<(&str, Vec<&Relation>)> = Vec::new();
         for relation in &self.relations {

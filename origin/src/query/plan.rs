@@ -60,7 +60,7 @@ pub struct Select {
     pub(super) joins: Vec<Join>,
     pub(super) filter: Option<Predicate>,
     pub(super) group: Vec<ColumnRef>,
-    /// Where the page begins: a condition of records or, in `having`, of groups. Not part of the count of all rows.
+    /// The condition for rows after the cursor; in `having` if the order has computed values. Counts of rows ignore it.
     pub(super) after: Option<Predicate>,
     pub(super) having: Option<Predicate>,
     pub(super) rows: Rows,
@@ -75,7 +75,7 @@ pub struct Select {
 }
 
 impl Select {
-    /// All records.
+    /// Selects all records, without order.
     fn of(output: Output, layout: Arc<Layout>) -> Self {
         Self {
             output,
@@ -122,7 +122,7 @@ impl Select {
         self.is_limited
     }
 
-    /// The statement's LIMIT. For a response without a body, the first row shows whether the statement succeeds.
+    /// The statement's LIMIT: at most 1 for a response without a body, since one row shows that the statement succeeds.
     pub fn rows_read(&self) -> Option<u64> {
         match self.is_head {
             true => Some(self.limit.unwrap_or(1).min(1)),
@@ -130,7 +130,7 @@ impl Select {
         }
     }
 
-    /// One row more than [`Select::limit`], to see whether the limit cuts the list.
+    /// Whether one row more than [`Select::limit`] is read, to see whether the limit cuts the list.
     pub fn reads_one_more(&self) -> bool {
         self.is_list && self.limit.is_some_and(|limit| limit > 0)
     }
@@ -143,7 +143,7 @@ impl Select {
     }
 }
 
-/// Expressions that are not part of the response come last.
+/// The cells of a row. Expressions that are not part of the response come last.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// The [visible columns](crate::query::catalog::Table::visible_columns) of the only table.
@@ -154,7 +154,7 @@ pub enum Output {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expression {
     Column(ColumnRef),
-    /// Leading characters (bytes for binary types) of a long column, since MariaDB does not sort by its whole value.
+    /// The given number of leading characters (bytes for binary types) of a long column, by which alone MariaDB sorts.
     Beginning(ColumnRef, u16),
     /// The number of an ENUM or SET value, which MariaDB sorts by.
     Ordinal(ColumnRef),
@@ -184,8 +184,8 @@ pub struct Insert {
     pub(super) columns: Vec<usize>,
     pub(super) rows: Vec<Vec<Option<Operand>>>,
     pub(super) is_list: bool,
-    /// The key's columns, or any column for a dry run on a table without a key. Empty if the answer has no key, for a
-    /// view, or if MariaDB reports the key as the last insert id.
+    /// The columns that the insert returns: the key's, or any column for a dry run on a table without a key. Empty if
+    /// the response has no key, for a view, or if MariaDB reports the key as the last insert id.
     pub(super) returning: Vec<usize>,
     pub(super) records: Option<Returning>,
     answer: InsertAnswer,
@@ -195,7 +195,7 @@ pub struct Insert {
     pub(super) check: Option<InsertCheck>,
 }
 
-/// `inserted` applies to new records, `updated` to records that a conflict changes, before and after the change.
+/// The role's conditions for new records and for records that a conflict changes, before and after the change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InsertCheck {
     inserted: Option<Predicate>,
@@ -225,26 +225,26 @@ impl Insert {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
     Refuse,
-    /// If no column is left to change, or to check the role's condition, the column with index `anchor` is set to
-    /// itself.
+    /// Changes the existing record. The column with index `anchor` is set to itself if no other column changes, or to
+    /// check the role's condition.
     Update {
         anchor: usize,
     },
-    /// ON DUPLICATE KEY UPDATE sets the column with index `anchor` to itself.
+    /// Keeps the existing record: ON DUPLICATE KEY UPDATE sets the column with index `anchor` to itself.
     Ignore {
         anchor: usize,
     },
-    /// No UPDATE trigger runs: each row has its own INSERT, and duplicate-key errors are ignored.
+    /// Keeps the existing record and runs no UPDATE trigger: each row has its own INSERT; duplicate keys are ignored.
     Skip,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InsertAnswer {
-    /// The response is null if a conflict skipped the row, or if MariaDB reports no id, as for a table without a key.
+    /// The id; null if a conflict skipped the row, or if MariaDB reports no id, as for a table without a key.
     Id,
-    /// One per row of the request (null for a skipped row); no ids for a table without a key and for a view.
+    /// An id per row of the request, null for a skipped row. No ids for a table without a key and for a view.
     Ids,
-    /// The caller may not read the key.
+    /// No id, since the caller may not read the key.
     Hidden,
     HiddenList(usize),
     Record,
@@ -256,7 +256,7 @@ pub enum InsertAnswer {
 pub struct Update {
     pub(super) changes: Vec<(usize, Change)>,
     pub(super) filter: Predicate,
-    /// Set if a change could break the condition of the caller's role.
+    /// The condition of the caller's role, if a change could break it.
     pub(super) check: Option<Predicate>,
     /// One more than [`MaxAffected`], to detect that it is exceeded.
     pub(super) limit: Option<u64>,
@@ -315,7 +315,7 @@ impl Predicate {
         }
     }
 
-    /// MariaDB parses a regular expression and a boolean search, and may refuse it.
+    /// Whether MariaDB parses a part of the condition, a regular expression or a boolean search, and may refuse it.
     fn has_parsed_pattern(&self) -> bool {
         match self {
             Self::Regexp(..) | Self::Match(Search { mode: MatchMode::Boolean, .. }) => true,
@@ -373,7 +373,7 @@ impl Operand {
     }
 }
 
-/// The bytes that one value adds to a statement, without those of text or binary data.
+/// Maximum bytes that one value adds to a statement, without its text or binary data.
 pub const CELL_MAX_BYTES: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -393,7 +393,7 @@ pub enum SqlConversion {
 #[derive(Clone, Copy, Debug)]
 pub struct PlanLimits {
     pub batch_max_rows: usize,
-    /// The maximum of one read or write, not counting included records.
+    /// Maximum number of records of one read or write, not counting included records.
     pub read_max_rows: Option<u64>,
 }
 

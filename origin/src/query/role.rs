@@ -30,8 +30,8 @@ pub enum Pattern {
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableRule {
-    /// The pattern names one table. Omitted fields ([`Fields::Except`]) must then exist, or the action is denied: a
-    /// renamed field would not be omitted any more.
+    /// True if the pattern names one table. Omitted fields ([`Fields::Except`]) must then exist, or the action is
+    /// denied: a renamed field would not be omitted any more.
     pub of_table: bool,
     pub read: Option<ReadRule>,
     pub insert: Option<WriteRule>,
@@ -48,9 +48,9 @@ pub struct ReadRule {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WriteRule {
     pub fields: Fields,
-    /// The caller may not give these fields.
+    /// The values that the role sets, in fields that the caller may not give.
     pub set: Vec<(FieldName, Template)>,
-    /// The condition applies to the new record, and for updates also to the old one; `None` for all.
+    /// The condition on the new record, and for updates also on the old one; `None` if all records are allowed.
     pub rows: Option<Template>,
 }
 
@@ -64,7 +64,7 @@ pub enum Fields {
     #[default]
     All,
     Only(Vec<FieldName>),
-    /// Case is ignored, as in MariaDB: `Password` also omits `password`.
+    /// All fields but these. Case is ignored, as in MariaDB: `Password` also omits `password`.
     Except(Vec<FieldName>),
 }
 
@@ -127,9 +127,9 @@ pub enum MediaDeletion {
 }
 
 impl Role {
-    /// The most specific rule decides; `None` if it allows nothing. Ignores case, since names that differ only in case may
-    /// be the same table, as on a server with `lower_case_table_names`. Exactly the same names come first, otherwise the
-    /// file's last rule.
+    /// Returns the most specific rule; `None` if that rule allows nothing. Ignores case, since names that differ only
+    /// in case may be the same table, as on a server with `lower_case_table_names`. Exactly the same names come first,
+    /// otherwise the file's last rule.
     pub fn rule(&self, database: &DatabaseName, table: &TableName) -> Option<&TableRule> {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let precision = |pattern: &Pattern| match pattern {
@@ -144,7 +144,7 @@ impl Role {
         (!rule.is_empty()).then_some(rule)
     }
 
-    /// The rules of the database's tables decide, then its own rule, or without one, the rule of all databases.
+    /// Whether a rule of a table, the database's rule or, if there is none, the rule of all databases allows anything.
     pub fn knows_database(&self, database: &DatabaseName) -> bool {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let allows = |fits: &dyn Fn(&Pattern) -> bool| {
@@ -174,7 +174,7 @@ impl Role {
         of_tables.chain(of_folders).collect()
     }
 
-    /// The project's read-only account in MariaDB is then enough. Ignores the rights to media files.
+    /// Whether the role writes no records, so that the project's read-only account is enough. Ignores media files.
     pub fn only_reads(&self) -> bool {
         let writes = |rule: &TableRule| rule.insert.is_some() || rule.update.is_some() || rule.delete.is_some();
         !self.tables.iter().any(|(_, rule)| writes(rule))
@@ -210,7 +210,7 @@ impl TableRule {
         written.chain(read).chain(self.delete.iter().flat_map(|rule| &rule.rows))
     }
 
-    /// Actions other than inserts, updates and deletes count as reads.
+    /// Whether the rule allows the action. Actions other than inserts, updates and deletes count as reads.
     pub fn allows(&self, action: Action) -> bool {
         match action {
             Action::Insert => self.insert.is_some(),

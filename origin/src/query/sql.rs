@@ -44,16 +44,16 @@ pub struct Statement {
     batch_offset: Option<usize>,
 }
 
-/// The columns of the rows that a write returns. A write without any reports its number of rows, and the last insert id.
+/// The columns of the rows that a write returns. A write without such rows reports a row count and the last insert id.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultColumns {
-    /// Not NULL in a row that a conflict skipped; the other cells of such a row have no meaning.
+    /// The cell that is not NULL in a row that a conflict skipped; the other cells of such a row have no meaning.
     pub skipped: Option<usize>,
     pub key: Range<usize>,
     pub record: Option<RecordColumns>,
-    /// 1 if the record meets the rules of the caller's role. Otherwise the transaction must be rolled back.
+    /// The cell that is 1 if the record meets the role's rules. Otherwise the transaction must be rolled back.
     pub rule: Option<usize>,
-    /// The only row is about the records of the previous statement.
+    /// True if the only row is about the records that the previous statement wrote.
     pub is_check: bool,
 }
 
@@ -67,12 +67,12 @@ impl ResultColumns {
 #[derive(Clone, Debug)]
 pub struct RecordColumns {
     pub cells: Range<usize>,
-    /// 1 if the caller may read the record.
+    /// The cell that is 1 if the caller may read the record.
     pub readable: Option<usize>,
     pub layout: Arc<Layout>,
 }
 
-/// The columns' names are part of the statement's text.
+/// Ignores the columns' names, which are part of the statement's text.
 impl PartialEq for RecordColumns {
     fn eq(&self, other: &Self) -> bool {
         (&self.cells, self.readable, &self.layout.kinds) == (&other.cells, other.readable, &other.layout.kinds)
@@ -92,13 +92,13 @@ impl Statement {
         &self.columns
     }
 
-    /// A row whose key exists is skipped: its error says so.
+    /// Whether a duplicate-key error of the statement means that the row is skipped.
     pub fn skips_duplicates(&self) -> bool {
         self.skips_duplicates
     }
 
-    /// If the statement fails, or a record does not meet the role's rules, the session variables `@selkie_denied` and
-    /// `@selkie_conflict` may stay set.
+    /// Whether the session variables `@selkie_denied` and `@selkie_conflict` may stay set, if the statement fails or a
+    /// record does not meet the role's rules.
     pub fn sets_variables(&self) -> bool {
         self.sets_variables
     }
@@ -112,8 +112,8 @@ impl Statement {
     }
 }
 
-/// Counted from 1; 0 or NULL if MariaDB names no row. Before MariaDB 10.7, the first statement fails. The statements
-/// must not be prepared: that would clear the diagnostics of the failed statement.
+/// Statements for the number of the failed row, from 1; 0 or NULL if MariaDB names no row. Before MariaDB 10.7, the
+/// first one fails. They must not be prepared: that would clear the diagnostics of the failed statement.
 pub fn failed_row() -> [&'static str; 2] {
     ["GET DIAGNOSTICS CONDITION 1 @selkie_row = ROW_NUMBER", "SELECT @selkie_row"]
 }
@@ -124,7 +124,7 @@ pub fn condition(condition: Predicate, scope: &Scope<'_>) -> Statement {
     sql.finish()
 }
 
-/// `schema` is only named in a comment: the caller must set the default schema.
+/// Returns a user's own statement. `schema` is only named in a comment: the session must have it as default schema.
 pub fn verbatim(call: &SqlCall, schema: Option<&DatabaseName>) -> Statement {
     let mut builder = builder::Builder::new();
     builder.mark(schema.map_or("", DatabaseName::as_str));

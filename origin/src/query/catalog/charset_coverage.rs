@@ -16,8 +16,8 @@ impl CharsetCoverage {
         Self { charset: charset.into(), held: vec![u64::MAX; words].into() }
     }
 
-    /// `converted` is what MariaDB returned when it converted `sample` to the set and back, replacing missing
-    /// characters.
+    /// Finds the characters of a character set: `converted` is `sample` as MariaDB converted it to the set and back,
+    /// replacing missing characters.
     pub fn compared(charset: &str, sample: &str, converted: &str) -> Self {
         let mut coverage = Self::first_plane(charset);
         coverage.held.fill(0);

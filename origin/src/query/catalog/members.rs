@@ -1,4 +1,4 @@
-//! The members of an ENUM or SET. As a string each, members of three letters would take ten times their bytes.
+//! The members of an ENUM or SET, in one text. As a string each, short members would take ten times their bytes.
 
 use serde::{Serialize, Serializer};
 

@@ -27,10 +27,10 @@ pub struct Relation {
     pub kind: RelationKind,
     pub table: TableName,
     pub columns: Vec<FieldName>,
-    /// Must equal `columns`, in the same order: of the link table if there is one, else of the related table.
+    /// The columns of the link table or, without a link, the related table that equal `columns`, in the same order.
     pub matches: Vec<FieldName>,
     pub link: Option<Link>,
-    /// Tried after `spelling` and `name`. Other relations may have the same aliases, except the last.
+    /// Further names, tried after `spelling` and `name`. Other relations may have the same aliases, except the last.
     aliases: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Relations {
         Self { by_table: by_table.into_iter().map(|(table, relations)| (table, spelled(relations))).collect() }
     }
 
-    /// Spellings depend only on visible relations. Order: to one record, to many, by a link table.
+    /// Returns a table's visible relations: to one record, to many, by a link table. Hidden ones change no spelling.
     pub fn of(&self, table: &TableName, is_visible: impl Fn(&Relation) -> bool) -> Vec<Arc<Relation>> {
         let all = self.by_table.get(table).map_or(&[][..], Vec::as_slice);
         let visible: Vec<_> = all.iter().filter(|relation| is_visible(relation)).map(Arc::clone).collect();
@@ -75,7 +75,7 @@ impl Relations {
     }
 }
 
-/// The name, or if another relation in the list has the same name, the first alias that no other relation uses.
+/// Sets each `spelling`: the name, or if another relation has the same name, the first alias that no other one uses.
 fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
     for at in 0..relations.len() {
         let own = &relations[at];
@@ -92,7 +92,7 @@ fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
     relations.into_iter().map(Arc::new).collect()
 }
 
-/// A table is a link table if two foreign keys form its primary key.
+/// Returns the foreign keys that, with `near`, form the primary key of `near`'s table, which is then a link table.
 fn far_keys<'a>(
     near: &'a ForeignKey,
     keys: &'a [ForeignKey],

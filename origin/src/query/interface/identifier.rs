@@ -17,7 +17,7 @@ pub(super) fn component(name: &str) -> String {
     text
 }
 
-/// An identifier in TypeScript, Python and Rust unless it is a keyword.
+/// Whether the name is an identifier in TypeScript, Python and Rust, apart from keywords.
 pub(super) fn is_plain(name: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_word)

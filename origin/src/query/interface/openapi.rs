@@ -123,7 +123,7 @@ fn components(interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError
     Ok(())
 }
 
-/// Names are `E` and the status, such as `E404`, for errors, and `Unchanged` for status 304.
+/// Returns the responses that operations refer to: `E` and the status for errors (`E404`), `Unchanged` for status 304.
 fn responses() -> Map<String, Value> {
     let mut codes: BTreeMap<u16, Vec<&str>> = BTreeMap::new();
     for code in ErrorCode::ALL {
@@ -150,7 +150,7 @@ struct Separator {
 }
 
 impl Separator {
-    /// Fails if the document is too long already.
+    /// Writes a comma, except the first time. Fails if the document is too long already.
     fn write(&mut self, out: &mut Vec<u8>) -> Result<(), TooLong> {
         check_length(out.len())?;
         if self.written > 0 {

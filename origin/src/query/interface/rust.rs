@@ -27,7 +27,7 @@ const KEYWORDS: [&str; 46] = [
     "mut", "override", "priv", "pub", "ref", "return", "static", "struct", "trait", "true", "try", "type", "typeof",
     "unsafe", "unsized", "use", "virtual", "where",
 ];
-/// A field with such a name gets a `_`, since most can't name a field even with `r#`.
+/// Keywords to which a `_` is added, since most of them can't name a field even with `r#`.
 const RESERVED: [&str; 5] = ["crate", "self", "super", "while", "yield"];
 
 pub fn types(interface: &Interface) -> Result<String, TooLong> {

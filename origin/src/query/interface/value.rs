@@ -141,7 +141,7 @@ impl<'a> ValueType<'a> {
     }
 }
 
-/// Uses `anyOf`, since several generators and testers fail at lists in `type`.
+/// Allows null too. Uses `anyOf`, since several generators and testers fail at lists in `type`.
 pub(super) fn or_null(mut schema: Value) -> Value {
     let is_null = json!({"type": "null"});
     if let Some(Value::Array(alternatives)) = schema.get_mut("anyOf") {

@@ -21,7 +21,7 @@ use shared::policy::{Action, role_forbids};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub use views::Views;
 
-/// Tables whose rules, with the caller's claims filled in, are cached for a caller. A full cache is emptied.
+/// Maximum tables whose rules, with the claims filled in, are cached for a caller. A full cache is emptied.
 const BOUND_MAX_COUNT: usize = 16;
 
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub struct CallerRole {
 
 #[derive(Debug)]
 struct Bound {
-    /// The whole table, and the table as the role sees it. Other caches limit the memory of both.
+    /// The whole table, of which `view` is what the role sees. Other caches limit the memory of both.
     of: Weak<Table>,
     view: Weak<Table>,
     limits: Arc<Limits>,
@@ -57,7 +57,7 @@ struct Bound {
 
 #[derive(Clone, Debug)]
 pub struct TableAccess {
-    /// Hides the columns that the caller may not read ([`Table::restricted`]).
+    /// The table's description, in which columns that the caller may not read are hidden ([`Table::restricted`]).
     table: Arc<Table>,
     limits: Option<Arc<Limits>>,
 }
@@ -75,7 +75,7 @@ type RowRule = Option<Arc<Predicate>>;
 #[derive(Debug)]
 struct WriteLimits {
     may_give: Vec<bool>,
-    /// `None` if a column is missing or generated, a claim is missing, or a value does not fit its column.
+    /// The values that the role sets; `None` if a column is missing or generated, or a claim is missing or unfit.
     set: Option<Vec<(usize, Operand)>>,
     rows: RowRule,
 }
@@ -120,8 +120,8 @@ impl CallerRole {
         &self.claims
     }
 
-    /// The role, the subject (`sub`), and the claims that the rules refer to. Other claims, such as the time of issue,
-    /// may differ between two tokens of one caller.
+    /// Returns what identifies a caller: the role, the subject (`sub`), and the claims in the rules. Other claims, such
+    /// as the time of issue, may differ between two tokens of one caller.
     pub fn identity(&self) -> Vec<u8> {
         let mut names = self.role().claims();
         names.insert("sub");
@@ -187,8 +187,8 @@ impl Rights {
         }
     }
 
-    /// Returns true without a role. Reads may still be denied, because a field that the rule omits does not exist
-    /// ([`TableRule::of_table`]).
+    /// Whether the role's rule lists the field for reads; true without a role. Reads may still be denied, because a
+    /// field that the rule omits does not exist ([`TableRule::of_table`]).
     pub fn reads(&self, database: &DatabaseName, table: &TableName, field: &FieldName) -> bool {
         let Self::Role(caller) = self else {
             return true;
@@ -210,8 +210,8 @@ impl TableAccess {
         &self.table
     }
 
-    /// Returns true without a role, even for a write by [`Rights::Read`]. All actions but writes of records count as
-    /// reads.
+    /// Whether the role allows the action; true without a role, even for a write by [`Rights::Read`]. All actions but
+    /// writes of records count as reads.
     pub fn may(&self, action: Action) -> bool {
         self.limits.as_ref().is_none_or(|limits| match action {
             Action::Insert => limits.insert.is_some(),
@@ -228,7 +228,7 @@ impl TableAccess {
         })
     }
 
-    /// Returns false if any value that the role sets can't be resolved, for example because a claim is missing.
+    /// Whether the role sets the column in inserts. False if any value that the role sets can't be resolved.
     pub fn sets(&self, column: usize) -> bool {
         let insert = self.limits.as_ref().and_then(|limits| limits.insert.as_ref()?.set.as_ref());
         insert.is_some_and(|set| set.iter().any(|(at, _)| *at == column))
@@ -258,8 +258,8 @@ impl TableAccess {
         (self.given(action).into_iter().map(name).collect(), set.iter().map(|(at, _)| name(*at)).collect())
     }
 
-    /// Leaves out generated columns. Call [`TableAccess::may`] first: all columns are returned if the role forbids the
-    /// action.
+    /// The columns that the caller may give, without generated columns. Call [`TableAccess::may`] first: all columns
+    /// are returned if the role forbids the action.
     pub fn given(&self, action: Action) -> Vec<usize> {
         let write = self.write_limits(action);
         let may_give = |at: usize| write.is_none_or(|write| write.may_give[at]);

@@ -89,7 +89,7 @@ pub fn value(column: &Column, value: &Value, purpose: BindFor) -> Result<Operand
     bound.ok_or_else(|| refused(column, value, purpose))
 }
 
-/// MariaDB rounds a DECIMAL, cuts the fraction of a time and pads BINARY, as the column's type says.
+/// Returns what MariaDB stores: it rounds a DECIMAL, cuts the fraction of a time and pads BINARY, as the type says.
 pub fn as_stored(column: &Column, mut operand: Operand) -> Operand {
     // The numbers in `decimal(5,1)`, `datetime(3)` or `binary(16)`; 0 where the type has none.
     let mut sizes = column.type_text.split(['(', ',', ')']).skip(1).map(|size| size.parse::<u8>().unwrap_or(0));
@@ -116,13 +116,13 @@ pub fn as_stored(column: &Column, mut operand: Operand) -> Operand {
     operand
 }
 
-/// [`as_stored`] then can't tell what MariaDB stores.
+/// Whether the type, such as FLOAT(7,2), rounds: [`as_stored`] then can't tell what MariaDB stores.
 pub fn rounds(column: &Column) -> bool {
     matches!(column.kind, Kind::Float | Kind::Double) && column.type_text.contains('(')
 }
 
-/// A JSON or geometry cell holds JSON text; an empty cell is NULL, as in CSV responses, or `None`, the column's
-/// default, if the column is NOT NULL; `true` and `false` are 1 and 0 for INTEGER and BIT.
+/// Binds a CSV cell. A JSON or geometry cell holds JSON text; an empty cell is NULL or, if the column is NOT NULL,
+/// `None`: the column's default; `true` and `false` are 1 and 0 for INTEGER and BIT.
 pub fn cell(column: &Column, cell: &Value) -> Result<Option<Operand>, Problem> {
     let text = match cell {
         Value::Null if !column.nullable => return Ok(None),
@@ -149,8 +149,8 @@ pub fn text(column: &Column, value: &Value) -> Result<Operand, Problem> {
     scalar_text(value).map(|text| literal(column, text)).ok_or_else(|| refused(column, value, BindFor::Filter))
 }
 
-/// MariaDB converts the text to the column's character set, so that the column's collation and index apply, but fails
-/// if the set lacks a character of the text. Then [`SqlConversion::Unicode`] converts the column instead.
+/// Binds a text to compare. MariaDB converts the text to the column's character set, so that the column's index
+/// applies, but fails if the set lacks a character. Then [`SqlConversion::Unicode`] converts the column instead.
 pub fn literal(column: &Column, text: &str) -> Operand {
     let form = match &column.charset {
         Charset::Limited(coverage) if !coverage.holds(text) => SqlConversion::Unicode(column.case_sensitivity),
@@ -257,8 +257,8 @@ fn short(type_text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `None` if a character to store is missing in the column's character set: a session without strict SQL mode would
-/// store `?` instead.
+/// Binds a text. `None` if the column's character set lacks a character to store: a session without strict SQL mode
+/// would store `?` instead.
 fn of_text(column: &Column, text: &str, purpose: BindFor) -> Option<Operand> {
     match (purpose, &column.charset) {
         (BindFor::Store, Charset::Limited(coverage)) if !coverage.holds(text) => None,
@@ -272,7 +272,7 @@ fn parsed<T: FromStr + ToString>(value: &Value) -> Option<Operand> {
     Some(own_text(parsed.to_string()))
 }
 
-/// A BIT(64) would store -1, but return 18446744073709551615.
+/// Checks a value for BIT: a BIT(64) would store -1, but return 18446744073709551615.
 fn is_not_negative(operand: &Operand) -> bool {
     match &operand.param {
         Param::Int(number) => *number >= 0,
@@ -308,7 +308,7 @@ fn json(column: &Column, value: &Value, purpose: BindFor) -> Result<Operand, Pro
     Ok(Operand { param: Param::Text(text.into()), form })
 }
 
-/// Either alphabet, with or without padding. A value to compare with BINARY gets zero bytes appended, as in the column.
+/// Decodes either alphabet of Base64, with or without padding. A value to compare with BINARY gets zero bytes appended.
 fn bytes(column: &Column, text: &str, purpose: BindFor) -> Option<Operand> {
     let bare = text.trim_end_matches('=');
     let padding = text.len() - bare.len();

@@ -23,7 +23,7 @@ pub struct KeyShape {
     access: TableAccess,
     key_column: usize,
     columns: Option<Box<[usize]>>,
-    /// Shapes compare the address, which is the same only for reads of the same caller.
+    /// The role's condition, compared by address, which is the same only for reads of the same caller.
     rule: Option<Arc<Predicate>>,
 }
 
@@ -68,7 +68,7 @@ impl SelectByKey {
         &self.shape
     }
 
-    /// The key is never negative, so it is the same for a signed and an unsigned column.
+    /// The key, which is never negative, so that signed and unsigned columns have the same values.
     pub fn key(&self) -> i64 {
         self.key
     }
@@ -123,7 +123,7 @@ pub struct InsertOne {
 /// Inserts of one record whose shapes are equal can share a statement.
 #[derive(Debug)]
 pub struct RowShape {
-    /// Shapes compare the address, so that a reloaded description makes another shape.
+    /// Compared by address, so that no statement mixes rows planned before and after the description was reloaded.
     table: Arc<Table>,
     cells: Box<[(usize, SqlConversion)]>,
     returning: Vec<usize>,
@@ -146,7 +146,7 @@ impl Hash for RowShape {
 }
 
 impl InsertOne {
-    /// Moves the values out of `row`. `None`, with `row` unchanged, if the insert can't share a statement: the table is
+    /// Takes the values out of `row`. `None`, with `row` unchanged, if the insert can't share a statement: the table is
     /// not InnoDB or has triggers, the key would have another form, a column has no value, or the row or its columns
     /// exceed the limits.
     pub(super) fn new(
@@ -182,8 +182,8 @@ impl InsertOne {
     }
 }
 
-/// A shared statement returns the key's columns; an unshared one returns `returning` or, if that is empty, the last
-/// insert id, which is an integer.
+/// Whether a shared statement, which returns the key's columns, reports the same key as an unshared one, which returns
+/// `returning` or, if that is empty, the last insert id, an integer.
 fn has_same_key_alone(returning: &[usize], table: &Table) -> bool {
     let is_integer = |at: &usize| table.column(*at).kind == Kind::Integer;
     match returning.is_empty() {

@@ -88,7 +88,7 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     })
 }
 
-/// A slow pattern is only matched against records that the role's rule for the statement's action allows, since the
+/// Guards a slow pattern by the role's rule for the statement's action, so that only allowed records are matched: the
 /// duration of a match would reveal the values of other records.
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let rule = || access::own_rule(source, scope);
@@ -131,7 +131,7 @@ fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Pre
     })
 }
 
-/// Query expansion would also use words of records that the caller may not read.
+/// The problem of query expansion, which would also use words of records that the caller may not read.
 pub(super) fn no_expansion() -> Problem {
     role_forbids("search with query expansion in a table of which it reads some records only")
         .with_hint("Use the mode natural or boolean.")
@@ -185,7 +185,7 @@ pub(super) fn member(column_ref: ColumnRef, values: &[Value], column: &Column) -
     Ok(Predicate::Any(vec![Predicate::IsNull(column_ref), Predicate::In(column_ref, operands)]))
 }
 
-/// The text's own wildcards are escaped by `|`.
+/// Returns a LIKE pattern for the text, whose own wildcards are escaped by `|`.
 fn literal(position: TextPosition, text: &str) -> String {
     let mut pattern = String::with_capacity(text.len() + 2);
     if position != TextPosition::Start {

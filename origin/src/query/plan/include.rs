@@ -16,7 +16,7 @@ use shared::operation::read::{Direction, Include};
 
 const BRANCHES_MAX_COUNT: usize = 64;
 
-/// MariaDB allows 65,535; the rest is for the ON conditions, which have rules of roles.
+/// Maximum key values in a UNION. MariaDB allows 65,535; the rest is for the ON conditions, which have rules of roles.
 const UNION_MAX_VALUES: usize = 16_384;
 
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl Included {
         &self.parent_cells
     }
 
-    /// Keys whose records the LIMIT of the first statement cut off are read again by [`Batch::Union`].
+    /// How the records are first read. Keys whose records the LIMIT of that read cuts are read by [`Batch::Union`].
     pub fn batch(&self) -> Batch {
         self.batch
     }
@@ -87,7 +87,7 @@ impl Included {
         Some(self.limit?.saturating_mul(keys as u64))
     }
 
-    /// Pads the keys to a rounded number, so that few different statements are prepared.
+    /// Returns the SELECTs for the keys, which are padded to a rounded number, so that few statements are prepared.
     pub fn selects(&self, batch: Batch, keys: &[&[Param]]) -> Vec<Select> {
         let scope = self.table.scope(self.table.access_name());
         let operand = |column_ref: &ColumnRef, value: &Param| stored(scope.column(*column_ref).kind, value.clone());

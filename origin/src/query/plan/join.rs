@@ -57,7 +57,7 @@ fn unmatched(problem: Problem, scope: &Scope<'_>) -> Problem {
         .with_hint(format!("It may name the fields of the tables so far: {}.", names.join(", ")))
 }
 
-/// A list means any of its items, null means IS NULL.
+/// The condition that a column equals a value: any item of a list, or IS NULL for null.
 fn literal(column_ref: ColumnRef, value: &Value, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let column = scope.column(column_ref);
     match value {

@@ -23,7 +23,7 @@ pub struct Keyset {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
     expression: Expression,
-    /// Gives the same order as `expression`.
+    /// The expression in ORDER BY, which gives the same order as `expression` but can use an index.
     order: Expression,
     direction: Direction,
     nullable: bool,
@@ -31,7 +31,7 @@ pub struct Term {
 }
 
 impl Keyset {
-    /// If the read can't be paginated by keyset, only the ORDER BY changes, so that pages by offset don't overlap.
+    /// Adds keyset pagination or, if the read can't have it, completes ORDER BY, so that pages by offset don't overlap.
     pub(super) fn arrange(
         select: &mut Select,
         (read, values): (&Read, Option<Vec<Param>>),
@@ -89,7 +89,7 @@ pub(in crate::query) fn foreign_cursor() -> Problem {
         .with_hint("Send next as it came, with the same query, order, join, group and fullTextSearch as before (with distinct, also the same selectFields); to change these, begin at the first page.")
 }
 
-/// `values` are as the driver returned them, one for each term. `None` if a value does not fit its term.
+/// The condition for rows after `values`, as the driver returned them, one for each term. `None` if a value is unfit.
 fn after_row(terms: &[Term], values: Vec<Param>) -> Option<Predicate> {
     let steps = terms.iter().zip(values).map(|(term, value)| Some((term, term.operand(value)?)));
     let steps = steps.collect::<Option<Vec<_>>>()?;
@@ -126,8 +126,8 @@ fn terms(select: &Select, scope: &Scope<'_>) -> Result<Vec<Term>, String> {
     Ok(terms)
 }
 
-/// The join condition then matches a unique key of integers or UUIDs. The table's key would be a needless step of ORDER
-/// BY, and keep MariaDB from using an index of the root table.
+/// Whether the join condition matches a unique key of integers or UUIDs. The joined table's key would then be a
+/// needless step of ORDER BY, and keep MariaDB from using an index of the root table.
 fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     let Some(join) = source.checked_sub(1).and_then(|at| select.joins.get(at)) else {
         return false;
@@ -155,8 +155,8 @@ fn is_determined(source: usize, select: &Select, scope: &Scope<'_>) -> bool {
     join.kind != JoinKind::Right && (by_key || by_column())
 }
 
-/// A value of one column equals at most one value of the other. A comparison of texts may be looser than the collation
-/// of a unique key, and so find several values.
+/// Whether a value of one column equals at most one value of the other. A comparison of texts may be looser than the
+/// collation of a unique key, and so find several values.
 pub(super) fn is_exact(one: &Column, other: &Column) -> bool {
     one.kind == other.kind && matches!(one.kind, Kind::Integer | Kind::Uuid)
 }
@@ -198,8 +198,8 @@ fn cells(select: &Select, scope: &Scope<'_>) -> Vec<Expression> {
     }
 }
 
-/// MariaDB returns rows of equal sort values in any order, and in another one for another LIMIT, so that pages would
-/// overlap; without ORDER BY it reads in the same order each time.
+/// Completes ORDER BY: MariaDB returns rows of equal sort values in any order, which may depend on the LIMIT, so that
+/// pages would overlap. Without ORDER BY, it reads in the same order each time.
 fn settle(select: &mut Select, scope: &Scope<'_>) {
     // The caller may not see these keys, but their values don't come out.
     let keys = || (0..scope.size()).map(|source| columns(source, scope.table(source).row_key()));
@@ -284,7 +284,7 @@ impl Term {
         matches!(self.expression, Expression::Aggregate(..) | Expression::CountAll)
     }
 
-    /// The column whose value's number or beginning this is.
+    /// The column of which the expression is the ordinal or the beginning.
     fn part_of(&self) -> Option<ColumnRef> {
         match self.expression {
             Expression::Ordinal(column_ref) | Expression::Beginning(column_ref, _) => Some(column_ref),
@@ -299,7 +299,7 @@ impl Term {
         }
     }
 
-    /// `None` if `value` is NULL, or if the step is descending and may be NULL.
+    /// The range from `value` on; `None` if `value` is NULL, or if the step is descending and may be NULL.
     fn bound(&self, value: &Operand) -> Option<Predicate> {
         let comparison = match (self.direction, self.nullable) {
             _ if value.param == Param::Null => return None,
@@ -339,7 +339,7 @@ impl Term {
     }
 }
 
-/// Cursors of earlier versions of the program have a BIT as bytes. `None` if the bytes of a text are not UTF-8.
+/// Binds a cell that was read, also a BIT as bytes, as in old cursors. `None` if a text's bytes are not UTF-8.
 pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
     let param = match (kind, value) {
         (_, Param::Null) => Param::Null,
@@ -359,8 +359,8 @@ pub(super) fn stored(kind: Kind, value: Param) -> Option<Operand> {
     Some(Operand { param, form })
 }
 
-/// The values must compare equal when they are computed again: sums of floating numbers depend on the order of the
-/// records, and averages have more digits than are returned.
+/// Accepts aggregates that compare equal when they are computed again: sums of floating numbers depend on the order of
+/// the records, and averages have more digits than are returned.
 fn exact(aggregate: Aggregate, column: &Column) -> Result<Kind, String> {
     match (aggregate, column.kind) {
         (Aggregate::Sum, Kind::Integer | Kind::Decimal) => Ok(Kind::Decimal),

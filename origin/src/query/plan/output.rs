@@ -24,7 +24,7 @@ pub(super) struct Cells {
 struct Cell {
     expression: Expression,
     name: String,
-    /// An alias, or computed. ORDER BY then prefers this cell to a column of the same name.
+    /// True for an alias or a computed value: ORDER BY then prefers this cell to a column of the same name.
     given: bool,
 }
 
@@ -39,7 +39,7 @@ struct Nest {
 #[derive(Debug)]
 struct Member {
     name: String,
-    /// Read even if these columns are not part of the response.
+    /// The columns of the relation's key, which are read even if they are not part of the response.
     key: Vec<ColumnRef>,
 }
 
@@ -140,7 +140,7 @@ impl Cells {
         Ok(())
     }
 
-    /// `key` has the columns of the root table that are the relation's key.
+    /// Adds a member of included records. `key` has the columns of the root table that are the relation's key.
     pub(super) fn add_include(&mut self, name: &str, key: Vec<ColumnRef>) -> Result<(), Problem> {
         if self.is_taken(name) {
             return Err(invalid(format!(
@@ -185,8 +185,8 @@ impl Cells {
         })
     }
 
-    /// Also returns, for each include, the indexes of the relation's key in a row. Appends key columns that are not
-    /// selected, and expressions that show whether a nested object has a record.
+    /// Returns the cells, the layout and, for each include, the indexes of the relation's key in a row. Appends key
+    /// columns that are not selected, and expressions that show whether a nested object has a record.
     pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<Vec<usize>>) {
         let mut expressions: Vec<_> = self.cells.iter().map(|cell| cell.expression.clone()).collect();
         let presences: Vec<_> = self.nests.iter().map(|nest| presence(nest, scope, &mut expressions)).collect();
@@ -225,8 +225,8 @@ impl Cell {
     }
 }
 
-/// A selected NOT NULL column, or else a new [`Expression::Presence`], which can't make equal rows distinct. If all
-/// columns of the table are nullable, a record of NULLs counts as absent.
+/// Returns the cell that shows whether a nested object has a record: a selected NOT NULL column, or else a new
+/// [`Expression::Presence`], which can't make equal rows distinct. If all columns are nullable, NULLs count as absent.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let source = nest.source;
     let columns = scope.table(source).columns();
@@ -311,7 +311,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Without an alias, a taken name gets the table's name as a prefix, and then a number.
+    /// Adds a cell. Without an alias, a taken name gets the table's name as a prefix, and then a number.
     fn flat(&mut self, expression: Expression, alias: Option<&FieldName>, source: usize) -> Result<(), Problem> {
         let given = alias.is_some() || !matches!(expression, Expression::Column(_));
         let name = match alias {

@@ -96,8 +96,8 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
     Ok(Plan::SelectOne(select, read))
 }
 
-/// `None` unless reads by this id may share a statement: an integer from 0 to `i64::MAX` in canonical form, without
-/// joins, includes or EXPLAIN.
+/// The key column and id of a read that may share a statement: the id is an integer from 0 to `i64::MAX` in canonical
+/// form, and the read has no joins, includes or EXPLAIN. `None` for other reads.
 fn integer_key(read: &ReadOne, scope: &Scope<'_>) -> Option<(usize, i64)> {
     let rows_only = scope.is_single() && read.answer == ReadAnswer::Records && read.includes.is_empty();
     let at = scope.root().number().filter(|_| rows_only)?;
@@ -175,7 +175,7 @@ fn filter(read: &Read, search: Option<Search>, scope: &Scope<'_>) -> Result<Opti
     })
 }
 
-/// Without the option `order`, a full-text search is ordered by descending score, unless it is grouped.
+/// Resolves the order. Without the option `order`, an ungrouped full-text search is ordered by descending score.
 fn order(
     read: &Read,
     cells: Option<&Cells>,
@@ -194,8 +194,8 @@ fn order(
     Ok(score.filter(usable).map(|score| (score, Direction::Descending)).into_iter().collect())
 }
 
-/// A name without a table means an alias or computed value of the response first, then a field of the statement's
-/// tables, then any cell of the response. Cells in nested objects are ignored.
+/// Resolves a step of `order`. A name without a table means an alias or computed value of the response first, then a
+/// field of the statement's tables, then any cell of the response. Cells in nested objects are ignored.
 fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Expression, Problem> {
     let bare = step.field.table().is_none().then(|| step.field.field().as_str());
     let find =
@@ -238,7 +238,7 @@ fn check(
     }
 }
 
-/// GROUP BY has the column, or all columns that identify a record of the column's table.
+/// Whether GROUP BY has the column, or all columns that identify a record of the column's table.
 fn is_settled(column_ref: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool {
     let table = scope.table(column_ref.source);
     let keyed = || {

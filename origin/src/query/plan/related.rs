@@ -22,7 +22,7 @@ pub struct RelatedTable {
 }
 
 impl RelatedTable {
-    /// `related` are the tables that the relations inside of this one lead to.
+    /// `related` are the tables of the relations that are nested in this one.
     pub fn new(
         name: &str,
         relation: Arc<Relation>,
@@ -58,7 +58,7 @@ impl RelatedTable {
         Scope::related(&self.access, name, self.link.as_ref(), &self.related)
     }
 
-    /// The columns are those of the link table if there is one. `scope` is [`RelatedTable::scope`].
+    /// The columns that must equal the parent's, of the link table if there is one. `scope` is [`RelatedTable::scope`].
     pub(super) fn matches(&self, scope: &Scope<'_>) -> Result<Vec<ColumnRef>, Problem> {
         self.relation.matches.iter().map(|name| column(scope, scope.size() - 1, name)).collect()
     }
@@ -67,7 +67,7 @@ impl RelatedTable {
         self.relation.columns.iter().map(|name| column(scope, 0, name)).collect()
     }
 
-    /// ON has the role's condition on the link table; the predicate is that on the related table.
+    /// Returns the join with the link table, whose ON has the role's condition, and the condition on the related table.
     pub(super) fn link(&self, scope: &Scope<'_>) -> Result<(Vec<Join>, Option<Predicate>), Problem> {
         let mut joins = Vec::new();
         if let Some(link) = &self.relation.link {
@@ -85,13 +85,13 @@ impl RelatedTable {
 pub struct RelationUse<'a> {
     pub name: &'a str,
     pub relation: Arc<Relation>,
-    /// Those inside of the includes of this relation.
+    /// The includes that are nested in the includes of this relation.
     pub includes: Vec<Include>,
-    /// Those on records that the related records lead to.
+    /// The conditions that are nested in the conditions on this relation.
     pub conditions: Vec<&'a Related>,
 }
 
-/// Each relation once, even if an include and a condition both name it.
+/// Returns the relations that includes and conditions name, each once.
 pub fn relation_uses<'a>(
     relations: &Relations,
     table: &TableAccess,
@@ -156,14 +156,14 @@ pub struct Exists {
     pub(in crate::query) filter: Option<Predicate>,
 }
 
-/// Enough for two subqueries of the same outer table, in which a name stands for one relation.
+/// Compares two subqueries of the same outer table, in which a name stands for one relation.
 impl PartialEq for Exists {
     fn eq(&self, other: &Self) -> bool {
         self.table.name == other.table.name && self.on == other.on && self.filter == other.filter
     }
 }
 
-/// Fails where such conditions are not allowed, as in the rules of roles.
+/// Resolves a condition on related records. Fails where it is not allowed, as in the rules of roles.
 pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let Some(table) = scope.find_related(&related.relation) else {
         let name = shown(&related.relation);

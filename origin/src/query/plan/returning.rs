@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub struct Returning {
     output: Output,
     layout: Arc<Layout>,
-    /// Records that do not meet the rule are returned as null, or left out of the list of an update or delete.
+    /// The role's rule for reads: other records are returned as null, or left out of the list of an update or delete.
     rule: Option<Arc<Predicate>>,
 }
 
@@ -40,7 +40,7 @@ pub struct TransactionSteps {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxAffected {
     pub records: u64,
-    /// The maximum number of records of an answer, not the option `maxAffected`.
+    /// True if `records` is the maximum of a response with records, not the option `maxAffected`.
     is_of_answers: bool,
 }
 
@@ -93,9 +93,9 @@ pub struct Precondition {
 
 #[derive(Debug)]
 pub enum Reread {
-    /// The `{id}` identifies one record, and the update does not change it.
+    /// For an `{id}` that identifies one record and that the update does not change.
     ById(Box<Select>),
-    /// The keys are read, and locked, before the update.
+    /// For other updates: the keys are read, and locked, before the update.
     ByKeys(Box<KeyedReread>),
 }
 
@@ -175,7 +175,7 @@ pub(super) fn without_transactions(table: &Table) -> &'static str {
 }
 
 impl TransactionSteps {
-    /// `None` without options other than `Prefer: return=minimal`. The caller sets [`TransactionSteps::reread`].
+    /// Returns the steps; `None` if no option needs any. The caller sets [`TransactionSteps::reread`].
     pub(super) fn of(
         options: &WriteOptions,
         target: &WriteTarget,
@@ -269,7 +269,7 @@ impl Reread {
 }
 
 impl KeyedReread {
-    /// Reads one key more than a response or `maxAffected` allows, to show that there are too many.
+    /// Selects the keys, one more than a response or `maxAffected` allows, to show that there are too many.
     pub fn keys(&self) -> Select {
         self.keys.clone()
     }
@@ -278,7 +278,7 @@ impl KeyedReread {
         self.returning.layout()
     }
 
-    /// `keys` are as the driver returned them before the update; changed key columns are searched by their new values.
+    /// Selects the changed records. `keys` are as read before the update; changed key columns have their new values.
     pub fn select(&self, keys: Vec<Vec<Param>>) -> Select {
         let order: Vec<_> = self.columns.iter().map(|(at, ..)| *at).collect();
         let of_key = |key: Vec<Param>| {

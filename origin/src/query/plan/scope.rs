@@ -115,7 +115,7 @@ impl<'a> Scope<'a> {
         self.table(column_ref.source).column(column_ref.column)
     }
 
-    /// The join condition of the table with index `source` may name the fields of these tables.
+    /// The tables that the join condition of the table with index `source` may name.
     pub fn up_to(&self, source: usize) -> Self {
         Self { joined: self.joined[..source].to_vec(), ..self.clone() }
     }

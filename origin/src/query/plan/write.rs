@@ -127,12 +127,12 @@ fn insert_check(
     }
 }
 
-/// An upsert does not change these columns of an existing record.
+/// Whether the column is part of a key, which an upsert does not change in an existing record.
 pub(in crate::query) fn is_key(at: usize, table: &Table) -> bool {
     table.column(at).primary || table.key().contains(&at)
 }
 
-/// The `Allow` header of the error has only GET, HEAD and OPTIONS.
+/// Refuses a read-only view. The `Allow` header of the error has only GET, HEAD and OPTIONS.
 fn writable(table: &Table) -> Result<(), Problem> {
     if !table.traits().read_only {
         return Ok(());
@@ -143,7 +143,7 @@ fn writable(table: &Table) -> Result<(), Problem> {
         .with_allow("GET, HEAD, OPTIONS"))
 }
 
-/// A record could be stored without its receipt, and so be inserted again.
+/// The problem of an idempotency key without transactions: a record could be stored without its receipt, and again.
 fn no_transactions(table: &Table) -> Problem {
     let why = without_transactions(table);
     Problem::new(
@@ -153,7 +153,7 @@ fn no_transactions(table: &Table) -> Problem {
     .with_hint("Leave it out, or insert into a table whose engine is InnoDB.")
 }
 
-/// Fails for a view, a table without a unique key, and a table without an [`anchor`], unless conflicts are refused.
+/// Resolves `onConflict`: values other than `Refuse` fail for views and tables without a unique key or an [`anchor`].
 fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, Problem> {
     let traits = table.traits();
     let unfit = |what: &str| {
@@ -181,14 +181,14 @@ fn on_conflict(wanted: write::OnConflict, table: &Table) -> Result<OnConflict, P
     })
 }
 
-/// ON DUPLICATE KEY UPDATE sets the column to itself. MariaDB has read a key column already.
+/// The column that ON DUPLICATE KEY UPDATE sets to itself: one of the key if possible, which MariaDB has read already.
 fn anchor(table: &Table) -> Option<usize> {
     let mut candidates = table.key().iter().copied().chain(table.all_columns());
     candidates.find(|at| !table.column(*at).generated)
 }
 
-/// MariaDB reports the key as the last insert id: the key is one AUTO_INCREMENT column that the insert does not set,
-/// and no trigger can change it.
+/// Whether MariaDB reports the key as the last insert id: the key is one AUTO_INCREMENT column that the insert does not
+/// set, and no trigger can change it.
 fn is_counted(table: &Table, columns: &[usize]) -> bool {
     match table.key() {
         [at] => {
@@ -310,7 +310,7 @@ pub(super) fn update<'p>(
     Ok(Plan::Update(Update { changes, filter, check, limit: limit(most) }, steps))
 }
 
-/// One more than the maximum, so that a greater count shows that there are too many records.
+/// The statement's LIMIT: one more than the maximum, to show that there are too many records.
 fn limit(most: Option<MaxAffected>) -> Option<u64> {
     most.map(|most| most.records.saturating_add(1))
 }

@@ -12,7 +12,7 @@ use shared::rate::RateLimit;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// A list of files has two conditions for each folder.
+/// Maximum folders whose files a role may read: each adds two conditions to a list of files.
 const MEDIA_FOLDERS_MAX_COUNT: usize = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +74,7 @@ fn tables(value: &Value) -> Result<Vec<(Pattern, TableRule)>, RoleFault> {
     Ok(tables)
 }
 
-/// The database ends at the first dot.
+/// Parses the name of a rule. The database ends at the first dot.
 fn pattern(place: &str, name: &str) -> Result<Pattern, RoleFault> {
     if matches!(name, "*" | "*.*") {
         return Ok(Pattern::All);
@@ -181,7 +181,7 @@ fn set(place: &str, value: &Value) -> Result<Vec<(FieldName, Template)>, RoleFau
     members.collect()
 }
 
-/// `None` if the condition is empty. Checked with a fixed string for each claim, since the values are not known yet.
+/// Parses a condition, `None` if it is empty. Checked with a fixed string for each claim, as the values are unknown.
 fn rows(place: &str, value: &Value) -> Result<Option<Template>, RoleFault> {
     let template = template(place, value)?;
     let Some(example) = template.fill_with(|_| Some("\"claim\"".to_owned())) else {

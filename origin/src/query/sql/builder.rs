@@ -123,8 +123,8 @@ impl Builder {
         self.params.push(param);
     }
 
-    /// Prepared statements are cached by text, and keep referring to the schema in which they were prepared: the
-    /// comment makes the texts differ. The name is in hexadecimal, so that it can't end the comment.
+    /// Appends a schema's name in a comment: prepared statements are cached by text, and keep referring to the schema
+    /// in which they were prepared. The name is in hexadecimal, so that it can't end the comment.
     pub(super) fn mark(&mut self, name: &str) {
         self.syntax("/*");
         for byte in name.bytes() {
@@ -135,7 +135,7 @@ impl Builder {
         self.syntax("*/ ");
     }
 
-    /// Appends a space after each character that the driver would misread: the driver takes `:name` for a named
+    /// Appends the text, with a space after each character that the driver misreads: it takes `:name` for a named
     /// parameter, and misses strings and comments directly after a `-` or `/`. MariaDB ignores the space.
     pub(super) fn verbatim(&mut self, text: &str) {
         let mut rest = text;

@@ -9,7 +9,7 @@ use crate::query::catalog::Kind;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Change, Delete, Param, Update};
 
-/// Returns two statements, for one transaction, if the changed records must meet the role's condition.
+/// Renders an UPDATE, and a second statement for its transaction if the changed records must meet the role's condition.
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     let mut sql = Builder::new();
     let Update { changes, filter: condition, check, limit } = update;

@@ -14,7 +14,7 @@ pub fn select_by_key(shape: &KeyShape, key: i64) -> Statement {
     sql.finish()
 }
 
-/// Repeats the last key up to a power of two, so that few distinct texts must be prepared.
+/// Selects several keys. Repeats the last key up to a power of two, so that few distinct texts must be prepared.
 pub fn select_by_keys(shape: &KeyShape, keys: &[i64]) -> Statement {
     let mut sql = Builder::new();
     select(&mut sql, shape);
@@ -56,7 +56,7 @@ pub fn insert_one(shape: &RowShape, row: Vec<Param>) -> Statement {
     insert("INSERT INTO ", shape, vec![row], shape.returning())
 }
 
-/// Fails instead of waiting for a row that another transaction has locked, since all of the requests would wait.
+/// Inserts records of several requests. Fails at once if another transaction has locked a row: all requests would wait.
 pub fn insert_several(shape: &RowShape, rows: Vec<Vec<Param>>) -> Statement {
     let words = "SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ";
     insert(words, shape, rows, shape.table().key())

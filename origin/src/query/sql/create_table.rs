@@ -49,7 +49,7 @@ impl Display for ColumnType {
     }
 }
 
-/// The key `id` is AUTO_INCREMENT: MariaDB numbers rows that give no `id`.
+/// Renders the statement. The key `id` is AUTO_INCREMENT: MariaDB numbers rows that give no `id`.
 pub fn create_table(table: &TableName, columns: &[(FieldName, ColumnType)], key: NewKey) -> String {
     let mut lines = Vec::new();
     if key == NewKey::Added {

@@ -74,7 +74,7 @@ fn named(tokens: &[Token<'_>]) -> Dropped {
 enum Prepared<'a> {
     Literal(&'a str),
     Parameter,
-    /// A variable, for example, may hold any statement.
+    /// Other text, for example a variable, which may hold any statement.
     Unseen,
 }
 
@@ -96,7 +96,7 @@ fn prepared<'a>(tokens: &[Token<'a>], index: usize) -> Option<Prepared<'a>> {
     })
 }
 
-/// Looks in strings and comments too, because these begin elsewhere in another SQL mode or version.
+/// Whether the text may drop a database. Includes strings and comments, which begin elsewhere in other SQL modes.
 fn has_words(text: &str) -> bool {
     let has = |wanted: &[&str]| {
         text.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric() && !matches!(c, '_' | '$'))

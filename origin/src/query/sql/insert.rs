@@ -9,7 +9,7 @@ use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, is_key};
 
-/// MariaDB allows 65,535; the rest is for conditions and values of the caller's role.
+/// Maximum for the rows. MariaDB allows 65,535; the rest is for conditions and values of the caller's role.
 const PLACEHOLDERS_MAX: usize = 65_000;
 /// The size of text and values, which go in two packets: a fourth of MariaDB's default `max_allowed_packet` (16 MiB). A
 /// statement with a single row may be larger.
@@ -19,7 +19,7 @@ const STATEMENT_MAX_ROWS: usize = 1_000;
 
 type Row = Vec<Option<Operand>>;
 
-/// The statements must run in one transaction. `packet_max_bytes` is `max_allowed_packet`.
+/// Renders INSERTs, which must run in one transaction. `packet_max_bytes` is `max_allowed_packet`.
 pub fn insert(mut insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) -> Vec<Statement> {
     let most_rows = match insert.on_conflict {
         OnConflict::Skip => 1,
@@ -52,8 +52,8 @@ pub fn insert(mut insert: Insert, scope: &Scope<'_>, packet_max_bytes: usize) ->
 }
 
 impl Insert {
-    /// All rows of an upsert must give the same fields, since it must not change fields that a row does not give. Rows
-    /// are never reordered: a later row may conflict with an earlier one.
+    /// Whether two rows may share a statement. All rows of an upsert must give the same fields, since fields that a row
+    /// lacks must not change. Rows are never reordered: a later row may conflict with an earlier one.
     fn may_share(&self, one: &Row, other: &Row) -> bool {
         let gives = |row: &Row, at: usize| row.get(at).is_some_and(Option::is_some);
         match self.on_conflict {
@@ -118,7 +118,7 @@ impl Insert {
         !self.returning.is_empty() || self.records.is_some() || self.check.is_some()
     }
 
-    /// 1 if the row meets the role's rules. `database::run` ignores the value of a skipped row
+    /// Appends a column that is 1 if the row meets the role's rules. `database::run` ignores the value of a skipped row
     /// ([`OnConflict::Ignore`]).
     fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
         sql.returned.rule = Some(sql.returned.next());
@@ -134,7 +134,7 @@ impl Insert {
         sql.syntax(" END + COALESCE(@selkie_conflict := NULL, 0) AS SIGNED)");
     }
 
-    /// All rows must give the same columns.
+    /// Drops missing cells, and returns the columns of an upsert. All rows must give the same columns.
     fn given(&self, rows: &mut [Row]) -> Option<Vec<usize>> {
         let OnConflict::Update { .. } = self.on_conflict else {
             return None;
@@ -149,7 +149,7 @@ impl Insert {
         Some(given)
     }
 
-    /// Sets column `anchor` to itself if nothing changes.
+    /// Appends the changes of an upsert. Sets column `anchor` to itself if nothing changes.
     fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
         // Set by the caller's role in new records: not copied to an existing record.
         let kept = &self.columns[self.columns.len() - self.set_count..];

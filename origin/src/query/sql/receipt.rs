@@ -26,7 +26,7 @@ impl Builder {
     }
 }
 
-/// `docs/accounts.md` has the same statement. Without a secondary index, a lock on one key never covers another key.
+/// Creates the table of `docs/accounts.md`. Without a secondary index, a lock on one key never covers another key.
 pub fn create(database: &DatabaseName) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("CREATE TABLE IF NOT EXISTS ").receipts(database).syntax(
@@ -37,7 +37,7 @@ pub fn create(database: &DatabaseName) -> Statement {
     sql.finish()
 }
 
-/// Fails with a duplicate key if the key has a receipt, and with a lock timeout, at once, if the key is locked.
+/// Inserts a receipt. Fails with a duplicate key if the key has a receipt, at once with a lock timeout if it is locked.
 pub fn claim(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR INSERT INTO ")
@@ -56,7 +56,7 @@ pub fn read(database: &DatabaseName, key: &Hash) -> Statement {
     sql.finish()
 }
 
-/// Changes no row if the receipt is gone or renewed. Fails with a lock timeout, at once, if the receipt is locked.
+/// Renews an expired receipt; changes no row if it is gone or renewed. Fails with a lock timeout, at once, if locked.
 pub fn renew(database: &DatabaseName, idempotent: &IdempotentRequest) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SET STATEMENT innodb_lock_wait_timeout = 0 FOR UPDATE ")
@@ -90,7 +90,7 @@ pub fn databases() -> Statement {
     sql.finish()
 }
 
-/// Takes no locks.
+/// Selects keys of expired receipts. Takes no locks.
 pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT key_hash FROM ")

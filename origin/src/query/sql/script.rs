@@ -66,7 +66,7 @@ impl Script {
         self.line + newlines(&self.buffer[..self.code_at.unwrap_or(0)])
     }
 
-    /// If `ended`, the last statement needs no delimiter.
+    /// Returns the next complete statement. If `ended`, the last statement needs no delimiter.
     pub fn next_statement(&mut self, ended: bool) -> Option<ScriptStatement> {
         loop {
             let rest = &self.buffer[self.at..];
@@ -183,7 +183,7 @@ pub enum DatabaseUse {
     Chooses(String),
     Changes,
     Drops,
-    /// Only administrators may run such statements, which dumps for replicas have.
+    /// Changes replication, as dumps for replicas do. Only administrators may run such statements.
     SetsReplication,
 }
 
@@ -214,7 +214,6 @@ impl DatabaseUse {
     }
 }
 
-/// `word` must be in ASCII upper case.
 pub fn mentions(statement: &[u8], word: &[u8]) -> bool {
     statement.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word))
 }

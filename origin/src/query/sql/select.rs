@@ -37,7 +37,7 @@ pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Stateme
     sql.finish()
 }
 
-/// Locks the rows until the transaction ends, and reads their latest version instead of the transaction's snapshot.
+/// Reads and locks rows until the transaction ends: their latest version, instead of the transaction's snapshot.
 pub fn select_for_update(select: Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     write(&mut sql, select, scope);
@@ -52,8 +52,8 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
     sql.finish()
 }
 
-/// What a page cursor depends on: tables, joins, conditions, groups and order, but not the limit or the selected fields
-/// (unless DISTINCT rows are sorted by them). Never executed.
+/// What all pages of a read share, for their cursors: tables, joins, conditions, groups and order, but not the limit or
+/// the selected fields (unless DISTINCT rows are sorted by them). Never executed.
 pub fn shared_by_pages(select: &Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT ").syntax(distinct(select.rows));
@@ -114,7 +114,7 @@ enum Step {
     Own(Expression),
 }
 
-/// A selected score by its position, since MariaDB would compute the expression again.
+/// A step of ORDER BY. A selected score is named by its position, since MariaDB would compute it again.
 fn step(by: Expression, output: &Output) -> Step {
     let Output::Cells(cells) = output else {
         return Step::Own(by);

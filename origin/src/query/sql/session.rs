@@ -92,7 +92,7 @@ const SCHEMA_KEEPING: [&str; 22] = [
     "USE",
 ];
 
-/// `is_one` gets each name and keyword in lower case, without quotes.
+/// Whether `is_one` is true for a name or keyword of the text. It gets them in lower case, without quotes.
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {
         Token::Word(word) | Token::Called(word) => is_one(&folded(word)),

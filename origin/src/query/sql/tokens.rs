@@ -17,7 +17,7 @@ pub(super) enum Token<'a> {
     Other(char),
 }
 
-/// To MariaDB, every non-ASCII character is part of a name.
+/// MariaDB's whitespace. To MariaDB, every non-ASCII character is part of a name.
 const BLANK: [char; 6] = [' ', '\t', '\n', '\u{b}', '\u{c}', '\r'];
 
 pub(super) struct Tokens<'a> {
@@ -66,7 +66,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Each run is scanned once: a text may consist of signs.
+    /// Whether the driver misreads this `-` or `/`. Each run of signs is scanned once: a text may consist of signs.
     fn misreads_sign(&mut self) -> bool {
         if self.at >= self.signs.0 {
             let rest = self.rest();

@@ -72,7 +72,7 @@ fn id_parameter(table: &TableInterface) -> Value {
     json!({"name": "id", "in": "path", "required": true, "description": description, "schema": schema})
 }
 
-/// The schema has no bounds: an id beyond the column's range is valid, but finds no record.
+/// The schema of an `{id}`. It has no bounds: an id beyond the column's range is valid, but finds no record.
 fn id_schema(column: &Column) -> Value {
     match ValueType::of(column) {
         ValueType::Integer { .. } => json!({"type": "integer"}),
@@ -222,7 +222,7 @@ fn update(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), W
 }
 
 impl TableInterface {
-    /// Returns actions even if the path has no operation for them. `None` if the caller can't use the path's id.
+    /// Returns the caller's actions, even without an operation there; `None` if the caller can't use the path's id.
     fn allowed(&self, path: &str) -> Option<Vec<&'static str>> {
         let names = [
             ("read", Action::Read),

@@ -149,7 +149,7 @@ impl Template {
     }
 }
 
-/// A `kind` that is not listed means a media operation.
+/// The statuses of an operation's errors. A `kind` that is not listed means a media operation.
 fn statuses(kind: &str) -> Vec<u16> {
     const ANY: [u16; 11] = [400, 401, 403, 404, 414, 429, 431, 500, 502, 503, 504];
     let further: &[u16] = match kind {

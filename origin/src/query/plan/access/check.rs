@@ -12,8 +12,8 @@ use shared::operation::filter::{Condition, Joiner, Test};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Returns the fields to which a condition compares a claim although their collation ignores case: the claims `Bob` and
-/// `bob` then allow the same records.
+/// Checks a rule. Returns the fields that a condition compares with a claim although their collation ignores case: the
+/// claims `Bob` and `bob` then allow the same records.
 pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<BTreeSet<String>, (String, String)> {
     let mut folded = BTreeSet::new();
     let known = |part: &str, name: &FieldName| match table.field(name) {
@@ -62,7 +62,7 @@ pub fn check_rule(rule: &TableRule, table: &Arc<Table>) -> Result<BTreeSet<Strin
     Ok(folded)
 }
 
-/// The text stands for a claim while a rule is checked, so whether claims fit their fields is not checked.
+/// Stands for each claim while a rule is checked, so whether claims fit their fields is not checked.
 const CLAIM: &str = "\u{E000}claim";
 
 fn check_rows(rows: &Template, table: &Arc<Table>, part: &str, folded: &mut BTreeSet<String>) -> Result<(), String> {

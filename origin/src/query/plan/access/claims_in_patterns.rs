@@ -14,7 +14,7 @@ enum Use {
     BooleanSearch,
 }
 
-/// `None` if a claim is missing, or if a pattern or search uses a claim that is empty or has signs of boolean searches.
+/// Fills in the claims. `None` if one is missing, or if a pattern or search gets an empty claim or a search operator.
 pub(super) fn fill(rows: &Template, claims: &Claims) -> Option<Value> {
     let mut uses = uses(rows)?.into_iter();
     rows.fill_with(|name| {

@@ -15,7 +15,7 @@ use shared::operation::filter::{Condition, Joiner};
 use std::sync::Arc;
 
 impl Limits {
-    /// `view` has the columns of `table` in another order; the indexes in the result are those of `view`.
+    /// Resolves a rule. `view` has the columns of `table` in another order; the result has the indexes of `view`.
     pub(super) fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims) -> Self {
         let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, table, view, claims)));
         // A field that a rule omits may have been renamed, and would then be allowed. If the rule is for one table and
@@ -50,7 +50,7 @@ impl Limits {
     }
 }
 
-/// Always false if a claim is missing, if the filled condition is empty or does not fit, or if [`is_exact`] is false.
+/// Resolves the role's condition: false if a claim is missing, if it is empty or unfit, or if [`is_exact`] is false.
 fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -> Predicate {
     let nothing = || Predicate::Any(Vec::new());
     let query = claims_in_patterns::fill(rows, claims);
@@ -72,8 +72,8 @@ fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -
     }
 }
 
-/// Numbers must be compared with plain decimal texts only: [`bind::value`] reads `7e0` as 7, so a caller with the claim
-/// `7e0` would see the records of the caller with the claim 7.
+/// Whether numbers are compared with plain decimal texts only: [`bind::value`] reads `7e0` as 7, so a caller with the
+/// claim `7e0` would see the records of the caller with the claim 7.
 fn is_exact(condition: &Condition, scope: &Scope<'_>) -> bool {
     let (field, test) = match condition {
         Condition::All(parts) | Condition::Any(parts) => return parts.iter().all(|part| is_exact(part, scope)),
@@ -97,8 +97,8 @@ fn is_plain_number(text: &str) -> bool {
     all_digits(whole) && all_digits(fraction) && (whole == "0" || !whole.starts_with('0'))
 }
 
-/// `None` if the column doesn't exist or is generated, a claim is missing, or the value doesn't fit or is not stored
-/// exactly.
+/// Resolves a value that the role sets. `None` if the column doesn't exist or is generated, a claim is missing, or the
+/// value doesn't fit or is not stored exactly.
 fn set_value(name: &FieldName, value: &Template, view: &Table, claims: &Claims) -> Option<(usize, Operand)> {
     let at = view.find_hidden(name).filter(|at| !view.column(*at).generated)?;
     let column = view.column(at);
@@ -107,8 +107,8 @@ fn set_value(name: &FieldName, value: &Template, view: &Table, claims: &Claims) 
     (value.claims().is_empty() || is_stored_exactly(column, &filled, &operand)).then_some((at, operand))
 }
 
-/// A claim must not be converted to the value of another caller's claim: a text for a number column must be a plain
-/// decimal text, a boolean is for BOOLEAN and BIT only, and no digit of a DECIMAL and no part of a time may be lost.
+/// Whether a claim is stored unchanged, and so never as another caller's claim: text for a number column must be a
+/// plain decimal, a boolean is for BOOLEAN and BIT only, and no digit of a DECIMAL or part of a time may be lost.
 fn is_stored_exactly(column: &Column, value: &Value, operand: &Operand) -> bool {
     let is_for_booleans = column.kind == Kind::Bit || column.type_text.starts_with("tinyint(1)");
     if !is_exact_value(column, value) || (matches!(value, Value::Bool(_)) && !is_for_booleans) {

@@ -19,9 +19,9 @@ pub(in crate::query) fn and(condition: Option<Predicate>, rule: Option<Predicate
     }
 }
 
-/// A record that the rule of a joined table denies counts as no match, so that an outer join keeps the other table's
-/// record. Returns the rule that must go into WHERE: that of the root table, or of the last table that is joined by
-/// RIGHT JOIN, which keeps all rows of its own table.
+/// Adds the rules of the tables to the ON of joins, so that an outer join keeps the other table's record. Returns the
+/// rule that must go into WHERE: that of the root table, or of the last table that is joined by RIGHT JOIN, which keeps
+/// all rows of its own table.
 pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
     let mut kept = rule_of(0, scope)?;
     for (at, join) in joins.iter_mut().enumerate() {
@@ -56,7 +56,7 @@ fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Proble
     Ok(read_rule(source, scope))
 }
 
-/// [`Predicate::Exists`], and sort expressions other than columns, are not changed.
+/// Replaces column references. [`Predicate::Exists`], and sort expressions other than columns, are not changed.
 pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) -> Predicate {
     let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| moved(part, to)).collect();
     match predicate {
@@ -90,7 +90,7 @@ fn moved_step(by: Expression, to: &impl Fn(ColumnRef) -> ColumnRef) -> Expressio
     }
 }
 
-/// A generated column, and a column with a date and time, may change by itself.
+/// Whether the condition reads a changed column, or one that may change by itself: generated, or a date and time.
 pub(in crate::query::plan) fn depends_on(predicate: &Predicate, changed: &[usize], table: &Table) -> bool {
     columns(predicate).into_iter().any(|at| {
         let column = table.column(at);

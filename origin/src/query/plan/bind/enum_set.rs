@@ -4,7 +4,7 @@
 
 use crate::query::catalog::{CaseSensitivity, Members};
 
-/// Empty text matches itself: without strict SQL mode, MariaDB stores it for an invalid value.
+/// Finds a condition's member. Empty text matches itself: without strict SQL mode, it is stored for an invalid value.
 pub(super) fn named<'a>(members: &'a Members, text: &str, case: CaseSensitivity) -> Option<&'a str> {
     if text.is_empty() {
         return Some("");
@@ -12,7 +12,7 @@ pub(super) fn named<'a>(members: &'a Members, text: &str, case: CaseSensitivity)
     index_of(members, text, case).map(|at| members.get(at))
 }
 
-/// Members in the column's order. Empty text matches the empty SET.
+/// Finds a condition's members, in the column's order. Empty text matches the empty SET.
 pub(super) fn all_named(members: &Members, text: &str, case: CaseSensitivity) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
@@ -41,8 +41,8 @@ pub(super) fn one<'a>(members: &Members, text: &'a str) -> Option<&'a str> {
     (blank || !matches!(find(members, text), Found::No)).then_some(text)
 }
 
-/// Members in the column's order. The whole text is returned unchanged at a part of which only MariaDB's collation can
-/// tell whether it is a member; `None` at a part that is a member under no collation.
+/// Returns the members to store, in the column's order. The whole text is returned unchanged at a part of which only
+/// MariaDB's collation can tell whether it is a member; `None` at a part that is a member under no collation.
 pub(super) fn several(members: &Members, text: &str) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());

@@ -12,7 +12,7 @@ const RING_MIN_POSITIONS: usize = 4;
 /// Why a geometry is invalid, worded to follow a colon in an error message.
 pub(super) type Fault = Cow<'static, str>;
 
-/// MariaDB may reject further members, so they are dropped.
+/// Checks a geometry and drops further members, which MariaDB may reject.
 pub(super) fn geometry(text: &str) -> Result<String, Fault> {
     let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     shape(&value, NESTING_MAX_LEVELS).map(|shape| shape.to_string())
@@ -80,7 +80,7 @@ fn is_ring(value: &Value) -> bool {
         && value.as_array().is_some_and(|ring| ends(ring.first()) == ends(ring.last()))
 }
 
-/// Floats make 1 equal 1.0.
+/// Returns the first two coordinates as floats, so that 1 equals 1.0.
 fn ends(position: Option<&Value>) -> Option<(f64, f64)> {
     let position = position?;
     Some((position[0].as_f64()?, position[1].as_f64()?))

@@ -10,7 +10,7 @@ use shared::json::{self, Value};
 
 const ADD: &str = "$add";
 
-/// `None` if the value is not `{"$add": …}`, or the column is JSON and stores such an object.
+/// Binds the addend. `None` if the value is not `{"$add": …}`, or the column is JSON and stores such an object.
 pub fn addend(column: &Column, value: &Value) -> Result<Option<Operand>, Problem> {
     let Value::Object(text) = value else {
         return Ok(None);

@@ -51,7 +51,7 @@ fn whole(text: &str) -> Option<Param> {
     }
 }
 
-/// Canonical form only (no `+`, no leading zeros), so that no record has two ids.
+/// Binds a key in canonical form (no `+`, no leading zeros), so that no record has two ids.
 fn key(text: &str) -> Option<Operand> {
     let param = whole(text)?;
     let canonical = match param {
@@ -62,7 +62,7 @@ fn key(text: &str) -> Option<Operand> {
     canonical.then(|| plain(param))
 }
 
-/// Booleans are 1 and 0. `None` for an exponent beyond ±400, and for a value to compare that is too long for a DECIMAL.
+/// Binds a DECIMAL; booleans are 1 and 0. `None` for an exponent beyond ±400, or too many digits in a value to compare.
 pub(super) fn decimal(value: &Value, purpose: BindFor) -> Option<Operand> {
     let text = match value {
         Value::Bool(truth) => return Some(plain(Param::Int(i64::from(*truth)))),
@@ -73,8 +73,8 @@ pub(super) fn decimal(value: &Value, purpose: BindFor) -> Option<Operand> {
     decimal_operand(plain_decimal(text)?, purpose)
 }
 
-/// A cast to compare, since MariaDB would otherwise compare doubles. `None` if a number to compare has more digits than
-/// a DECIMAL: rounded, it would equal other values.
+/// Binds a value to compare by a cast, since MariaDB would otherwise compare doubles. `None` if the value has more
+/// digits than a DECIMAL: rounded, it would equal other values.
 fn decimal_operand(mut text: String, purpose: BindFor) -> Option<Operand> {
     if purpose == BindFor::Store {
         return Some(plain(Param::Text(text.into())));
@@ -146,7 +146,7 @@ fn number_text(value: &Value) -> Option<&str> {
     }
 }
 
-/// Single precision, since a double 0.1 would not equal the column's 0.1.
+/// Binds in single precision, since a double 0.1 would not equal the column's 0.1.
 pub(super) fn float(value: &Value) -> Option<Operand> {
     let number: f32 = number_text(value)?.parse().ok()?;
     // A number beyond FLOAT's range is bound as a double, which MariaDB refuses to store.

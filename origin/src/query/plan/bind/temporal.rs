@@ -153,8 +153,8 @@ impl<'a> Moment<'a> {
         clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
     }
 
-    /// `None` if the offset is not 0 and the date is not a calendar day, or the result is outside of the years 0 to
-    /// 9999.
+    /// Converts to UTC. `None` if the offset is not 0 and the date is not a calendar day, or the result is outside of
+    /// the years 0 to 9999.
     fn at_utc(self) -> Option<Self> {
         let Some(clock) = self.clock.filter(|_| self.offset != 0) else {
             return Some(self);
@@ -218,7 +218,7 @@ impl<'a> Reader<'a> {
         digits
     }
 
-    /// `most` is at most 4, to fit a `u16`.
+    /// Reads `least` to `most` digits; `most` is at most 4, to fit a `u16`.
     fn number(&mut self, least: usize, most: usize) -> Option<u16> {
         let digits = self.digits();
         let number = || digits.bytes().fold(0, |number, digit| number * 10 + u16::from(digit - b'0'));
