@@ -1,5 +1,5 @@
-//! Decides who may call the origin: which peers, whose forwarding headers (such as `X-Forwarded-For`) are used, and
-//! which websites (CORS).
+//! Decides which peers may call the origin, whose forwarding headers (such as `X-Forwarded-For`) are trusted, and which
+//! websites may call (CORS).
 
 use super::header;
 use crate::config::AccessConfig;
@@ -82,7 +82,7 @@ impl OriginAccess {
 #[derive(Clone, Debug)]
 pub(super) struct CrossOrigin {
     origins: CorsOrigins,
-    /// Headers for requests without `Origin`, or for all requests if any website may call.
+    /// Headers of responses to requests without `Origin`, or to all requests if any website may call.
     common: Vec<(HeaderName, HeaderValue)>,
     any: bool,
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Bytes of each body that don't count against the memory limit, so that small requests are never refused.
+/// The number of bytes of each body that don't count against the memory limit, so that small requests always fit.
 const FREE_BYTES: usize = 64 * 1024;
 
 pub(super) struct ReceivedBody {
@@ -242,7 +242,7 @@ pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Reads and discards the rest of a refused request's body in a background task, so that a client that sends its body
 /// slowly, such as an edge, gets the response at once.
 pub(super) fn drain(mut body: Body, headers: &HeaderMap) {
-    // A client that sent `Expect: 100-continue` sends no body after a refusal.
+    // A client that sent `Expect: 100-continue` need not send its body after a refusal.
     if body.is_end_stream() || headers.contains_key("expect") {
         return;
     }

@@ -15,7 +15,7 @@ use tower_http::CompressionLevel;
 use tower_http::compression::Compression;
 use tower_http::compression::predicate::SizeAbove;
 
-/// A smaller response fits into one packet, so compressing it gains nothing.
+/// Minimum size to compress: a smaller response fits into one packet.
 const COMPRESSED_MIN_BYTES: u64 = 1_024;
 
 /// Compresses the response if the client accepts that. While a stream waits for its next row, the rows so far are sent.

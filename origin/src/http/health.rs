@@ -6,7 +6,7 @@ use axum::response::Response;
 use serde::Serialize;
 use shared::error::{ErrorCode, Problem};
 
-/// The path is also the route's name in logs and metrics.
+/// The path of the liveness check, and its name in logs and metrics.
 pub(super) const HEALTHZ: &str = "/healthz";
 pub(super) const READYZ: &str = "/readyz";
 pub(super) const METRICS: &str = "/metrics";

@@ -71,7 +71,7 @@ struct Manager<'a> {
     record: &'a RequestContext,
 }
 
-/// Exactly one of `access` and `role` must be given; `claims` only with `role`.
+/// The body of a request for a key. Exactly one of `access` and `role` must be given; `claims` only with `role`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WantedKey {

@@ -27,7 +27,7 @@ use serde_json::value::RawValue;
 use shared::error::{CODE_HEADER, ErrorCode, Problem};
 use std::sync::Arc;
 
-/// Some 60,000 tokens, more than most models read at once.
+/// Maximum size of a tool's result: some 60,000 tokens, more than most models read at once.
 const ANSWER_MAX_BYTES: usize = 256 * 1024;
 
 /// Maximum messages of a batch: their responses are held in memory until the last message is handled.

@@ -47,7 +47,7 @@ pub(super) async fn route(
     outcome
 }
 
-/// Answers with a page or a health check.
+/// Responds with a page or a health check.
 async fn page(app: &Arc<ServiceState>, metrics: &RequestMetrics, parts: &Parts) -> Result<Response, Problem> {
     let (method, path, headers) = (&parts.method, parts.uri.path(), &parts.headers);
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
@@ -73,7 +73,7 @@ async fn page(app: &Arc<ServiceState>, metrics: &RequestMetrics, parts: &Parts) 
     }
 }
 
-/// The handler of `/api/…` and `/mcp`.
+/// Handles `/api/…` and `/mcp`.
 pub(super) async fn answer(
     app: &Arc<ServiceState>,
     metrics: &Arc<RequestMetrics>,

@@ -133,7 +133,7 @@ impl RequestMetrics {
         (StreamLimits::of_file(&self.app, self.id.clone()), self.app.metrics.stream())
     }
 
-    /// Records the request at once if the body's length is known, else when the body is dropped.
+    /// Adds headers. Records the request at once if the body's length is known, otherwise when the body is dropped.
     pub(super) fn finish(self: Arc<Self>, mut response: Response) -> Response {
         let is_success = response.status().is_success();
         let headers = response.headers_mut();
@@ -315,7 +315,7 @@ fn fresh_id() -> RequestId {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Whole,
-    /// The body ended by an error, or because the client disconnected.
+    /// The body ended with an error, or its client disconnected.
     Cut,
 }
 

@@ -170,7 +170,7 @@ fn prepare(stream: &TcpStream) {
     }
 }
 
-/// Whether the listening socket itself failed. Other errors than these concern one connection or are temporary.
+/// Whether the listening socket failed (EBADF, EFAULT, EINVAL, ENOTSOCK or EOPNOTSUPP), and not just one connection.
 fn is_fatal(error: &io::Error) -> bool {
     const OF_THE_SOCKET: [i32; 5] = [9, 14, 22, 88, 95];
     error.raw_os_error().is_some_and(|code| OF_THE_SOCKET.contains(&code))

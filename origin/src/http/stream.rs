@@ -30,7 +30,7 @@ enum Cut<E: Error + 'static> {
     Over,
 }
 
-/// If the channel closes without `End`, the body is incomplete.
+/// A part of a body. If the channel closes without `End`, the body is incomplete.
 enum Piece<E: Error + 'static> {
     Chunk(Result<Bytes, Cut<E>>),
     End,

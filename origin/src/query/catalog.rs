@@ -49,7 +49,7 @@ pub struct Layout {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
     pub view: bool,
-    /// A view that MariaDB can't write through, such as one with GROUP BY.
+    /// True for a view that MariaDB can't write through, such as one with GROUP BY.
     pub read_only: bool,
     /// True for views and tables with triggers. A statement may then change session state.
     pub stored_code: bool,
@@ -59,9 +59,9 @@ pub struct Traits {
 /// The traits that decide how records are inserted. `transactional` also matters for updates and deletes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InsertTraits {
-    /// An insert can fail with a duplicate key; false for views.
+    /// Whether an insert can fail with a duplicate key; false for views.
     pub unique_key: bool,
-    /// The table has an UPDATE trigger, which MariaDB runs even for an update that changes no value.
+    /// True for a table with an UPDATE trigger, which MariaDB runs even for an update that changes no value.
     pub update_triggers: bool,
     pub transactional: bool,
     pub innodb: bool,
@@ -76,7 +76,7 @@ pub struct Column {
     /// The type as MariaDB writes it, such as `varchar(200)`. Columns of one type share this text and their `values`.
     pub type_text: Arc<str>,
     pub nullable: bool,
-    /// The text of `COLUMN_DEFAULT`, with a string literal unquoted; `None` also for NULL.
+    /// The default as `COLUMN_DEFAULT` has it, with a string literal unquoted; `None` for no default and for NULL.
     pub default: Option<String>,
     pub auto_increment: bool,
     pub generated: bool,
@@ -140,13 +140,13 @@ impl Kind {
 pub enum Charset {
     /// Any text can be compared with the column.
     Unicode,
-    /// MariaDB refuses to compare the column with text that has other characters.
+    /// MariaDB refuses to compare the column with text that has characters outside of this coverage.
     Limited(Arc<CharsetCoverage>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CaseSensitivity {
-    /// Columns without a collation count as case-insensitive.
+    /// Also the value of columns without a collation.
     Insensitive,
     Sensitive,
 }

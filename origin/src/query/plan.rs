@@ -339,7 +339,7 @@ impl Predicate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LikePattern {
     Raw,
-    /// The text's wildcards are escaped by `|`; only this program adds `%`.
+    /// Finds the text as it is: its wildcards are escaped by `|`, and only this program adds `%`.
     Literal,
 }
 
@@ -384,7 +384,7 @@ pub enum SqlConversion {
         scale: u8,
     },
     GeoJson,
-    /// The column is converted to utf8mb4 for the comparison: its character set lacks characters of the text.
+    /// Converts the column to utf8mb4 for the comparison, since its character set lacks characters of the text.
     Unicode(CaseSensitivity),
     /// `JSON_COMPACT(?)`, compared with the column's compact JSON, so that whitespace does not matter.
     Json,

@@ -144,7 +144,7 @@ impl Role {
         (!rule.is_empty()).then_some(rule)
     }
 
-    /// Whether a rule of a table, the database's rule or, if there is none, the rule of all databases allows anything.
+    /// Whether the rules of the database's tables, its own or, without that, the rule of all databases allow anything.
     pub fn knows_database(&self, database: &DatabaseName) -> bool {
         let in_database = |of: &DatabaseName| same_but_case(of.as_str(), database.as_str());
         let allows = |fits: &dyn Fn(&Pattern) -> bool| {

@@ -47,11 +47,11 @@ pub struct Statement {
 /// The columns of the rows that a write returns. A write without such rows reports a row count and the last insert id.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResultColumns {
-    /// The cell that is not NULL in a row that a conflict skipped; the other cells of such a row have no meaning.
+    /// Index of a cell that is not NULL in a row that a conflict skipped; other cells of such a row have no meaning.
     pub skipped: Option<usize>,
     pub key: Range<usize>,
     pub record: Option<RecordColumns>,
-    /// The cell that is 1 if the record meets the role's rules. Otherwise the transaction must be rolled back.
+    /// Index of a cell that is 1 if the record meets the role's rules. Otherwise the transaction must be rolled back.
     pub rule: Option<usize>,
     /// True if the only row is about the records that the previous statement wrote.
     pub is_check: bool,
@@ -67,7 +67,7 @@ impl ResultColumns {
 #[derive(Clone, Debug)]
 pub struct RecordColumns {
     pub cells: Range<usize>,
-    /// The cell that is 1 if the caller may read the record.
+    /// Index of a cell that is 1 if the caller may read the record.
     pub readable: Option<usize>,
     pub layout: Arc<Layout>,
 }

@@ -93,8 +93,8 @@ impl Served<'_> {
         }
     }
 
-    /// If the URL has the current version (`v`), a public file is cacheable for a year, and a file with a signed URL
-    /// until the signature expires. All other responses must be revalidated.
+    /// Returns `Cache-Control`. If the URL has the current version (`v`), a public file is cacheable for a year, and a
+    /// file with a signed URL until the signature expires. All other responses must be revalidated.
     fn cache_control(&self) -> String {
         let current = url::version(&self.object.sha256);
         let is_versioned = self.query.version.as_deref() == Some(current.as_str());

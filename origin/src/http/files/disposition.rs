@@ -3,7 +3,7 @@
 use crate::media::sniff::may_be_shown;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// All characters except RFC 8187's `attr-char`.
+/// The characters that are percent-encoded: all except RFC 8187's `attr-char`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')

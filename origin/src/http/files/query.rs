@@ -21,7 +21,7 @@ pub(super) enum Saving {
 }
 
 impl Query {
-    /// The first value of a repeated parameter counts; a repeated `signature` or `expires` is invalid.
+    /// Parses the query. The first of repeated values counts; a repeated `signature` or `expires` is invalid.
     pub(super) fn parse(query: Option<&str>) -> Self {
         let [mut thumbnail, mut version, mut download, mut expires, mut signature] = [const { None }; 5];
         let mut is_signed_twice = false;

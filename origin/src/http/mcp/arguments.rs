@@ -12,10 +12,10 @@ use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::shown;
 use std::borrow::Cow;
 
-/// The limit of a read without `id` and `limit`.
+/// The limit of a read that has neither `id` nor `limit`.
 const DEFAULT_LIMIT: u64 = 100;
 
-/// All characters but RFC 3986's unreserved ones.
+/// The characters that are percent-encoded: all but RFC 3986's unreserved ones.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) const DATABASES: &str = "/api/v1/crud";

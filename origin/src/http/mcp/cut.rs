@@ -1,4 +1,4 @@
-//! Truncates an answer after its last whole record, so that the answer is valid JSON. Does no I/O.
+//! Truncates a response after its last whole record, so that the response is valid JSON. Does no I/O.
 
 use serde_json::json;
 

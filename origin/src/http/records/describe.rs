@@ -111,7 +111,7 @@ struct Field<'a> {
     primary_key: bool,
     auto_increment: bool,
     generated: bool,
-    /// The column is INVISIBLE: a read returns it only if the read names it.
+    /// True for an INVISIBLE column: a read returns it only if the read names it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     invisible: bool,
     writable: bool,

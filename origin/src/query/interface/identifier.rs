@@ -23,13 +23,13 @@ pub(super) fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.as_bytes()[0].is_ascii_digit() && name.bytes().all(is_word)
 }
 
-/// `order_lines` → `OrderLines`. The result may be empty or begin with a digit.
+/// Makes `OrderLines` of `order_lines`. The result may be empty or begin with a digit.
 pub(super) fn pascal(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| [&word[..1].to_ascii_uppercase(), &word[1..]].concat()).collect()
 }
 
-/// `Order-Date` → `order_date`. The prefix `field_` avoids an initial digit; the result may be a keyword.
+/// Makes `order_date` of `Order-Date`. The prefix `field_` avoids an initial digit; the result may be a keyword.
 pub(super) fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 1);
     let mut was_lower = false;

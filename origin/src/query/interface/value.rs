@@ -3,7 +3,7 @@
 use crate::query::catalog::{Column, Kind, Members};
 use serde_json::{Value, json};
 
-/// Responses have greater integers as strings, because not every JSON client reads those exactly.
+/// The greatest integer that responses have as a number: not every JSON client reads greater numbers exactly.
 const EXACT_MAX: i64 = (1 << 53) - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq)]

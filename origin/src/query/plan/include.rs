@@ -34,9 +34,8 @@ pub struct Included {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch {
-    /// One SELECT with a list of keys; the last cell of a row is its key. The LIMIT of the statement is that of the
-    /// include times the number of keys, so that the result may omit records of the last returned key and of later
-    /// keys.
+    /// One SELECT with a list of keys; the last cell of a row is its key. The statement's LIMIT is the include's limit
+    /// times the number of keys, so that the result may omit records of the last returned key and of later keys.
     List,
     /// One SELECT for each key; the last cell of a row is the number of its SELECT. MariaDB compares the keys, since
     /// texts may be equal under a collation without being identical.

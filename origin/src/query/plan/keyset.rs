@@ -201,7 +201,7 @@ fn cells(select: &Select, scope: &Scope<'_>) -> Vec<Expression> {
 /// Completes ORDER BY: MariaDB returns rows of equal sort values in any order, which may depend on the LIMIT, so that
 /// pages would overlap. Without ORDER BY, it reads in the same order each time.
 fn settle(select: &mut Select, scope: &Scope<'_>) {
-    // The caller may not see these keys, but their values don't come out.
+    // The caller may lack the right to read these keys, but the response does not contain them.
     let keys = || (0..scope.size()).map(|source| columns(source, scope.table(source).row_key()));
     let mut ties = match select.rows {
         Rows::All if is_aggregated(select) => select.group.iter().map(|at| Expression::Column(*at)).collect(),

@@ -209,7 +209,7 @@ fn resolved(insert: &write::Insert, table: &Table, rules: &Writing<'_>) -> Resul
     };
     let mut faults = Faults::default();
     let in_row = |at: usize, problem: Problem| if is_list { problem.with_row(at) } else { problem };
-    // A refused field comes with the row that gives it first, whose fault is kept before those of values.
+    // The error of a refused field is reported for the first row that gives the field, before errors of values.
     let mut columns: Vec<Result<usize, (usize, Problem)>> = Vec::with_capacity(insert.fields.len());
     for (nth, name) in insert.fields.iter().enumerate() {
         columns.push(writable_column(name, table, rules).map_err(|problem| {

@@ -213,7 +213,7 @@ fn media(value: &Value) -> Result<MediaRule, RoleFault> {
     Ok(rule)
 }
 
-/// `true`, `false`, `"own"`, `{"folder": "a/{claim}"}`, or a list of the last two.
+/// Parses `media.read`: `true`, `false`, `"own"`, `{"folder": "a/{claim}"}`, or a list of the last two.
 fn media_reading(value: &Value) -> Result<MediaReading, RoleFault> {
     const PLACE: &str = "media.read";
     let parts = match value {

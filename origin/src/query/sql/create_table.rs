@@ -71,10 +71,10 @@ pub fn create_table(table: &TableName, columns: &[(FieldName, ColumnType)], key:
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NewKey {
-    /// The file's column `id`, in upper or lower case.
+    /// The key is the file's column `id`, in upper or lower case.
     Column,
     Added,
-    /// The file's column `id` has a value that is empty or not a whole number, or the file has no rows.
+    /// No key: the file's column `id` has a value that is empty or not a whole number, or the file has no rows.
     None,
 }
 

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-/// The definer stands before these words.
+/// The words before which a definer may stand.
 const KINDS: [&[u8]; 9] =
     [b"PROCEDURE", b"FUNCTION", b"TRIGGER", b"EVENT", b"VIEW", b"PACKAGE", b"TABLE", b"SEQUENCE", b"DATABASE"];
 
-/// MariaDB's grammar needs about ten.
+/// Maximum words and signs that are read to find a definer; MariaDB's grammar needs about ten.
 const READ_MAX_COUNT: usize = 30;
 
 /// Overwrites the definer with spaces, also in an executable comment, so that the statement's lines stay as they are.

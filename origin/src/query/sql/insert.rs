@@ -11,10 +11,10 @@ use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operan
 
 /// Maximum for the rows. MariaDB allows 65,535; the rest is for conditions and values of the caller's role.
 const PLACEHOLDERS_MAX: usize = 65_000;
-/// The size of text and values, which go in two packets: a fourth of MariaDB's default `max_allowed_packet` (16 MiB). A
-/// statement with a single row may be larger.
+/// Maximum bytes of text and values, which go in two packets: a fourth of MariaDB's default `max_allowed_packet` (16
+/// MiB). A statement with a single row may be larger.
 const STATEMENT_MAX_BYTES: usize = 4 * 1024 * 1024;
-/// More rows are no faster.
+/// Maximum rows of a statement: more rows are no faster.
 const STATEMENT_MAX_ROWS: usize = 1_000;
 
 type Row = Vec<Option<Operand>>;
@@ -151,7 +151,7 @@ impl Insert {
 
     /// Appends the changes of an upsert. Sets column `anchor` to itself if nothing changes.
     fn update(&self, sql: &mut Builder, given: &[usize], anchor: usize, table: &Table) {
-        // Set by the caller's role in new records: not copied to an existing record.
+        // Fields that the role sets in new records are not changed in an existing record.
         let kept = &self.columns[self.columns.len() - self.set_count..];
         let changes = |at: &usize| !is_key(*at, table) && !kept.contains(at);
         let changed: Vec<usize> = given.iter().copied().filter(changes).collect();

@@ -1,4 +1,4 @@
-//! Renders the statements for idempotency receipts, which keep the answer to a request with an `Idempotency-Key`.
+//! Renders the statements for idempotency receipts, which keep the response to a request with an `Idempotency-Key`.
 //! Receipts are written in the insert's transaction, under the project's account.
 
 use super::Statement;

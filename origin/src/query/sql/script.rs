@@ -1,4 +1,4 @@
-//! Splits a file of SQL, such as a dump by `mariadb-dump`, `mysqldump` or phpMyAdmin, into statements where MariaDB would,
+//! Splits a file of SQL, such as a dump by `mariadb-dump`, `mysqldump` or phpMyAdmin, into statements as MariaDB would,
 //! and finds what the statements do with databases. Knows `DELIMITER`, but no other command of a client.
 
 use super::definer::Reader;
@@ -146,7 +146,7 @@ impl Script {
         let found = if escapes { memchr::memchr2(quote, b'\\', rest) } else { memchr::memchr(quote, rest) };
         match found {
             None => self.at = self.buffer.len(),
-            // The byte after the last one is looked at when it has arrived.
+            // A quote or `\` at the end of the buffer waits for the byte after it.
             Some(at) if at + 1 == rest.len() && at > 0 => self.at += at,
             Some(at) if rest[at] == b'\\' || rest.get(at + 1) == Some(&quote) => {
                 self.at = (self.at + at + 2).min(self.buffer.len());

@@ -21,14 +21,14 @@ pub struct Effects {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Session {
     Stateless,
-    /// Runs in a session without the state of earlier statements, which is reset afterwards.
+    /// Runs in a session without the state of earlier statements; the session is reset afterwards.
     Stateful,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schema {
     Unchanged,
-    /// The project's cached descriptions expire. Every statement that can drop a database must be [`Schema::Changed`].
+    /// May change the schema, so cached descriptions expire. All statements that can drop a database must be `Changed`.
     Changed,
 }
 
@@ -92,7 +92,7 @@ const SCHEMA_KEEPING: [&str; 22] = [
     "USE",
 ];
 
-/// Whether `is_one` is true for a name or keyword of the text. It gets them in lower case, without quotes.
+/// Whether `is_one` is true for a name or keyword of the text, which is passed in lower case and without quotes.
 pub fn names_any(text: &str, is_one: impl Fn(&str) -> bool) -> bool {
     Tokens::new(text).any(|token| match token {
         Token::Word(word) | Token::Called(word) => is_one(&folded(word)),

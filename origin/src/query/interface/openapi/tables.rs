@@ -95,8 +95,8 @@ pub(super) fn schemas(
             object(&name, &json!({"type": "object"}), record(table, interface), out)?;
             let visible = table.table().visible_columns();
             let required: Vec<_> = visible.iter().map(|column| column.name.as_str()).collect();
-            // Generators that check fields at run time (openapi-python-client) replace the record by its only part, and
-            // so accept records of which a call selects fields.
+            // Generators that check fields at run time (openapi-python-client) use the only part of `allOf` instead of
+            // the record, so they also accept records of which a call selects fields.
             let head = json!({"type": "object", "required": required, "allOf": [reference(&name)]});
             separator.write(out)?;
             object(&component, &head, record(table, interface), out)?;
@@ -138,7 +138,7 @@ fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-/// Writes the properties one by one: all members of a table's ENUMs would be millions of JSON values.
+/// Writes an object schema property by property: all members of a table's ENUMs would be millions of JSON values.
 fn object<'a>(
     name: &str,
     head: &Value,
@@ -146,7 +146,7 @@ fn object<'a>(
     out: &mut Vec<u8>,
 ) -> Result<(), WriteError> {
     member(name, head, out)?;
-    // The closing brace of the head.
+    // Removes the closing brace of the head.
     out.pop();
     out.extend_from_slice(br#","properties":{"#);
     let mut separator = Separator::default();

@@ -4,7 +4,7 @@ use super::{BindFor, Operand, Param, plain};
 use crate::query::plan::SqlConversion;
 use shared::json::Value;
 
-/// MariaDB allows no more digits.
+/// The maximum number of digits that MariaDB allows.
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 

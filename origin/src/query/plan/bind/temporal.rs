@@ -4,7 +4,7 @@
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
 
-/// Further digits are cut off, as MariaDB does.
+/// Maximum digits of a fraction of a second. Further digits are cut off, as MariaDB does.
 const FRACTION_MAX_DIGITS: usize = 6;
 const TIME_MAX_HOURS: u16 = 838;
 
@@ -147,7 +147,7 @@ impl<'a> Moment<'a> {
         (reader.0.is_empty() && day.is_valid() && hours <= 23).then_some(moment)
     }
 
-    /// Leap seconds occur at 23:59 UTC on June 30 or December 31.
+    /// Whether second 60 may follow: leap seconds occur at 23:59 UTC on June 30 or December 31.
     fn may_precede_leap_second(self) -> bool {
         let clock = self.clock.map(|clock| (clock.hour, clock.minute));
         clock == Some((23, 59)) && matches!((self.day.month, self.day.day), (6, 30) | (12, 31))
