@@ -126,7 +126,7 @@ impl Agent {
     async fn run(&self, request: ApiRequest) -> Result<ApiAnswer, Problem> {
         let request = self.request(request)?;
         let record = Arc::new(self.0.record.begin_inner(&request));
-        // The type is erased because the pipeline's future contains the future of an MCP request and can't contain itself.
+        // The type is erased: the pipeline's future contains the future of an MCP request and can't contain itself.
         let answered: BoxFuture<'_, _> = Box::pin(pipeline::answer(&self.0.app, &record, request));
         let outcome = AssertUnwindSafe(answered).catch_unwind().await;
         let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));

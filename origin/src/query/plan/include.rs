@@ -23,8 +23,7 @@ const UNION_MAX_VALUES: usize = 16_384;
 pub struct Included {
     table: RelatedTable,
     parent_cells: Vec<usize>,
-    /// The columns of the related table, or of the link table if there is one, that must equal the parent's cells, in the
-    /// same order.
+    /// The columns of the link table, or of the related table without a link, that equal `parent_cells`, in that order.
     key: Vec<ColumnRef>,
     batch: Batch,
     limit: Option<u64>,

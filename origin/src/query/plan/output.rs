@@ -226,7 +226,7 @@ impl Cell {
 }
 
 /// Returns the cell that shows whether a nested object has a record: a selected NOT NULL column, or else a new
-/// [`Expression::Presence`], which can't make equal rows distinct. If all columns are nullable, NULLs count as absent.
+/// [`Expression::Presence`], which can't make equal rows distinct. If all columns are nullable, NULLs mean no record.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let source = nest.source;
     let columns = scope.table(source).columns();

@@ -50,7 +50,7 @@ impl Limits {
     }
 }
 
-/// Resolves the role's condition. It is false if a claim is missing, it is empty or unfit, or not [`is_exact`].
+/// Resolves the role's condition, which is false if a claim is missing or if it is empty, unfit or not [`is_exact`].
 fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -> Predicate {
     let nothing = || Predicate::Any(Vec::new());
     let query = claims_in_patterns::fill(rows, claims);
