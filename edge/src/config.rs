@@ -39,8 +39,8 @@ const READ_CACHE_SECONDS: RangeInclusive<u64> = 0..=86_400;
 pub struct Config {
     /// The origin servers, in the order of the environment variable `ORIGINS`. Never empty.
     pub origins: Vec<Origin>,
-    /// Timeout for the head of an origin's response, for all attempts of a request together, from the end of a streamed
-    /// body on; also the timeout for a response's body that is held in memory to be cached.
+    /// Timeout for the head of an origin's response, for all attempts of a request together. For a streamed body, it
+    /// starts when the body has been sent. Also the timeout for reading a response into memory to cache it.
     pub origin_timeout: Duration,
     /// How long an origin may be silent before the edge checks its health; also the timeout of that check.
     pub origin_connect_timeout: Duration,
@@ -132,7 +132,7 @@ impl Config {
     }
 }
 
-/// Trims the value of a variable; `None` if it is unset or blank.
+/// Returns a variable's value, trimmed; `None` if the variable is unset or blank.
 fn set(value: Option<String>) -> Option<String> {
     value.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }

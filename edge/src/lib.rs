@@ -22,12 +22,12 @@ use worker::web_sys::{Request, Response};
 use worker::{Context, Env, Result, event};
 
 thread_local! {
-    /// The isolate's gateway, created by the first request. It is kept, since variables don't change within an
-    /// isolate's life.
+    /// The isolate's gateway, created by the first request. Variables don't change within an isolate's life.
     static GATEWAY: OnceCell<Rc<Gateway>> = const { OnceCell::new() };
 }
 
-/// Fails if the runtime has no randomness or refuses to build a response; no input can cause either.
+/// Handles a request. Fails only if the runtime has no random bytes or can't build a response; no request causes
+/// either.
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();

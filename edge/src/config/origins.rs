@@ -15,7 +15,7 @@ impl Origin {
         &self.url
     }
 
-    /// Returns the regions whose clients prefer this origin; empty if the entry has no `near`.
+    /// Returns the regions whose clients prefer this origin; empty if `ORIGINS` names none.
     pub fn near(&self) -> &[Region] {
         &self.near
     }
@@ -26,7 +26,7 @@ impl Origin {
 pub struct Region([u8; 2]);
 
 impl Region {
-    /// Parses a code in any case; `None` unless it has two ASCII letters or digits.
+    /// Parses a code in upper or lower case; `None` if it is not two ASCII letters or digits.
     pub fn parse(code: &str) -> Option<Self> {
         let code: [u8; 2] = code.as_bytes().try_into().ok()?;
         let code = code.map(|byte| byte.to_ascii_uppercase());

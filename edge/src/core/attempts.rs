@@ -1,5 +1,5 @@
-//! The attempts to get the answer to one request: which origin is checked or asked next, and what its answer, its failure
-//! or its silence means. Must not know how requests are sent, or use a clock (callers pass `now`, in ms since 1970).
+//! Decides for one request which origin the edge checks or asks next, and what an origin's answer, failure or silence
+//! means. Must not know how requests are sent, or use a clock (callers pass `now`, in ms since 1970).
 
 use super::failed_attempt::{FailedAttempt, FailureCause, Repeat};
 use super::origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH, Tried};
@@ -7,8 +7,8 @@ use super::silence::Health;
 use shared::error::Problem;
 use std::time::Duration;
 
-/// Maximum origins to which one request is sent: a second origin is tried if the first failed and repeating is safe. An
-/// origin that fails its health check, or reports that it can't reach its database, does not count.
+/// Maximum number of origins to which one request is sent: a second origin is tried if the first failed and repeating
+/// is safe. An origin that fails its health check, or reports that it can't reach its database, does not count.
 const ATTEMPTS_MAX: u32 = 2;
 
 #[derive(Debug)]
@@ -16,21 +16,21 @@ pub struct Attempts {
     repeat: Repeat,
     location: CallerLocation,
     timeouts: Timeouts,
-    /// When the request must be answered; of a streamed body, counted from its end.
+    /// The time by which an origin must answer. For a streamed body, counted from the body's end.
     deadline: u64,
     tried: Tried,
     /// Number of origins to which the request was sent.
     sent: u32,
-    /// The problem of an origin that found the request itself at fault.
+    /// The problem for the client if an origin's answer shows that the request itself is invalid.
     refusal: Option<Problem>,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// Milliseconds for the head of an answer.
+    /// Maximum milliseconds until the head of an origin's answer.
     pub answer_ms: u64,
-    /// Milliseconds for which an origin may be silent, and for a health check.
+    /// Maximum milliseconds without an answer before the origin is checked, and for that check.
     pub silence_ms: u64,
 }
 
@@ -49,15 +49,15 @@ enum State {
 /// What the caller does next.
 #[derive(Debug)]
 pub enum Todo {
-    /// Send a GET of `path`, to be answered by `until`, and report [`Attempts::checked`].
+    /// Check the origin by a GET of `path`, to be answered by `until`, then call [`Attempts::checked`].
     Check {
         pick: Pick,
         path: &'static str,
         until: u64,
     },
-    /// Send the request, and report [`Attempts::answered`] or [`Attempts::failed`].
+    /// Send the request, then call [`Attempts::answered`] or [`Attempts::failed`].
     Send(Pick),
-    /// Return the last answer.
+    /// Return the origin's last answer to the client.
     Answer,
     Fail(Problem),
 }
@@ -86,8 +86,8 @@ impl Attempts {
         }
     }
 
-    /// Chooses the next origin. It must pass a check if it failed last time, or if the request may not be repeated, unless
-    /// it is the only one or answered recently.
+    /// Chooses the next origin. The origin must first pass a check if its last request failed or if this request is not
+    /// safe to repeat, unless there is no other origin or the origin answered recently.
     fn choose(&mut self, origins: &mut Origins, now: u64) {
         let Some(pick) = origins.choose(self.tried, self.location, now) else {
             return self.give_up(origins, now);
@@ -136,8 +136,9 @@ impl Attempts {
         None
     }
 
-    /// Takes the head of an origin's answer, and returns whether it is the answer to the request. If not, the failure is
-    /// for [`Attempts::failed`]. `lacks_database` says that the origin reports that it can't reach its database.
+    /// Records the head of an origin's answer. Returns whether the answer may go to the client, and a failure, if any,
+    /// to be passed to [`Attempts::failed`]. `lacks_database` says that the origin reported that it can't reach its
+    /// database.
     pub fn answered(
         &mut self,
         origins: &mut Origins,
@@ -159,8 +160,8 @@ impl Attempts {
         (!is_repeated, Some(failed))
     }
 
-    /// Takes a failed attempt. It counts against the origin at once if the origin caused it, and after a check if the cause
-    /// is uncertain.
+    /// Records a failed attempt. If the origin caused the failure, its health is updated at once; if the cause is
+    /// uncertain, only after a check.
     pub fn failed(&mut self, origins: &mut Origins, pick: Pick, failed: FailedAttempt, now: u64) {
         match failed.cause {
             FailureCause::Unclear | FailureCause::Database => self.state = State::Probe(pick, failed),
@@ -189,25 +190,25 @@ impl Attempts {
         }
     }
 
-    /// Records that the origin has read the request. The time for its answer counts from the end of a streamed body.
+    /// Records that the request has been sent completely. For a streamed body, the deadline counts from now.
     pub fn arrived(&mut self, now: u64) {
         if self.repeat == Repeat::Never {
             self.deadline = now + self.timeouts.answer_ms;
         }
     }
 
-    /// Returns how long the origin's answer is awaited.
+    /// Returns the time that is left until the deadline for the origin's answer.
     pub fn left(&self, now: u64) -> Duration {
         Duration::from_millis(self.deadline.saturating_sub(now))
     }
 
-    /// Returns how long the origin may be silent.
+    /// Returns how long the edge waits for the origin's answer before it checks the origin.
     pub fn silence_max(&self, now: u64) -> Duration {
         self.left(now).min(Duration::from_millis(self.timeouts.silence_ms))
     }
 
-    /// Returns until when a health check must tell whether an origin lives that was silent for
-    /// [`Attempts::silence_max`]; `None` if it must not be checked.
+    /// Returns the deadline of a health check of an origin that was silent for [`Attempts::silence_max`]; `None` if the
+    /// origin must not be checked.
     pub fn doubts(&self, origins: &Origins, pick: Pick, now: u64) -> Option<u64> {
         // The remaining time must suffice for the check; otherwise a slow statement would look like a dead origin.
         let has_time = now + self.timeouts.silence_ms <= self.deadline;

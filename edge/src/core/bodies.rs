@@ -1,8 +1,8 @@
-//! Bounds the memory of the bodies that the edge reads as a whole, and the bodies of which it awaits the first bytes. A
-//! client address may use all memory of incomplete bodies. If that does not suffice, the oldest body of the address with
-//! the most, in the class of callers with the most, is given up, so that bodies that never arrive lock nobody out, and no
-//! class can starve another. Complete bodies are kept until their requests are answered; a long one that would not fit
-//! beside them is piped instead.
+//! Bounds the memory of request bodies: of those that the edge reads as a whole, and of those whose first bytes it
+//! awaits. One client address may use all memory for incomplete bodies. If that memory is exhausted, the edge stops
+//! reading the oldest body of the address with the most bytes, in the class of callers with the most bytes, so that
+//! slow bodies lock nobody out and no class can starve another. Complete bodies are kept until their requests are
+//! answered. A long body that does not fit beside them is piped to the origin instead.
 
 use super::caller::Caller;
 use super::groups::{Groups, Member};
@@ -18,13 +18,13 @@ pub struct Bodies {
 
 #[derive(Debug, Default)]
 struct Reading {
-    /// In the order of their numbers, which is that of their arrival.
+    /// Sorted by number, in the order of arrival.
     entries: Vec<Entry>,
-    /// The bytes of the incomplete bodies of each client address, in groups by class.
+    /// The bytes of the incomplete bodies by client address; each class of callers is a group.
     addresses: Groups<u64>,
-    /// The bytes of the incomplete bodies.
+    /// The total bytes of the incomplete bodies.
     arriving: u64,
-    /// The bytes of the complete bodies.
+    /// The total bytes of the complete bodies.
     complete: u64,
     last: u64,
 }
@@ -32,30 +32,30 @@ struct Reading {
 #[derive(Debug)]
 struct Entry {
     number: u64,
-    /// The member for which an incomplete body counts.
+    /// The client address for which an incomplete body counts; `None` for a complete body.
     address: Option<Member>,
     bytes: u64,
 }
 
-/// A body that is being read, and then kept. Dropping this value ends the count.
+/// The memory that is counted for one body. Dropping this value releases the memory.
 #[derive(Debug)]
 pub struct ReadBody<'a> {
     bodies: &'a Bodies,
     number: u64,
-    /// In ms since 1970.
+    /// When reading began, in ms since 1970.
     began: u64,
 }
 
 impl Bodies {
-    /// Returns whether a body of `length` bytes may be read as a whole. It must be piped if it is long, and complete
-    /// bodies use the memory.
+    /// Returns whether a body of `length` bytes may be read as a whole. If not, the body is long, and complete bodies
+    /// use the memory that it needs.
     pub fn have_room(&self, length: u64) -> bool {
         let complete = self.reading.borrow().complete;
         length <= EDGE_BODY_OVERHEAD_BYTES || complete + length + EDGE_BODY_OVERHEAD_BYTES <= EDGE_BODIES_MAX_BYTES
     }
 
-    /// Counts a body of which `length` bytes are being read from `now` on, in ms since 1970. `address` is the group of the
-    /// client's address.
+    /// Counts the memory of `length` bytes of a body. Reading begins at `now`, in ms since 1970. `address` is the
+    /// result of [`Caller::address_group`].
     pub fn begin(&self, caller: &Caller, address: &str, length: u64, now: u64) -> ReadBody<'_> {
         let mut reading = self.reading.borrow_mut();
         let bytes = length + EDGE_BODY_OVERHEAD_BYTES;
@@ -103,7 +103,7 @@ impl Reading {
 }
 
 impl ReadBody<'_> {
-    /// Ends the time in which the body may be given up: it has arrived.
+    /// Records that the body has arrived completely, so that it can no longer be given up.
     pub fn complete(&self) {
         let mut reading = self.bodies.reading.borrow_mut();
         if let Some(index) = reading.index_of(self.number) {
@@ -111,8 +111,8 @@ impl ReadBody<'_> {
         }
     }
 
-    /// Checks whether reading may go on: `invalid_body` if the body takes too long, `overloaded` if it was given up for
-    /// others. Ask repeatedly while the body is incomplete.
+    /// Checks whether reading may go on. Fails with `invalid_body` if the body takes too long, and with `overloaded` if
+    /// it was given up to free memory. Must be called repeatedly while the body is incomplete.
     pub fn check(&self, now: u64) -> Result<(), Problem> {
         if self.bodies.reading.borrow().index_of(self.number).is_none() {
             let message = "The body arrived too slowly, and others needed the memory for theirs.";

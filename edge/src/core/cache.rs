@@ -44,7 +44,7 @@ pub const ASKED_AT: &str = "selkie-asked-at";
 /// file was purged or a folder of its project became private.
 pub const REVALIDATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Milliseconds for which an API key gets cached reads after the origin accepted the key, even if it is revoked
+/// Milliseconds after an origin accepted an API key during which the key gets cached reads, even if it is revoked
 /// meanwhile.
 const ACCEPTED_MS: u64 = 60_000;
 
@@ -126,8 +126,8 @@ impl Cache {
         self.confirmed.borrow_mut().insert(lookup.version, asked_ms);
     }
 
-    /// Records whether the origin, asked at `asked_ms`, accepted the API key: it did if `status` is 2xx or 3xx, and it
-    /// refused the key if `status` is 401. Does nothing for any other status or without a key.
+    /// Records whether the origin, asked at `asked_ms`, accepted the API key: a 2xx or 3xx `status` means yes, a 401
+    /// means no. Does nothing for any other status or without a key.
     pub fn learn(&self, key_id: Option<Uuid>, status: u16, asked_ms: u64) {
         match (key_id, status) {
             (Some(key_id), 200..=399) => self.accepted.borrow_mut().insert(key_id, asked_ms),
@@ -146,7 +146,8 @@ impl Cache {
     }
 
     /// Returns whether this isolate purged the file after an origin was asked for it at `asked_ms`, or up to 5 s before
-    /// that time. Also true if an evicted purge, which may have been this file's, was as late. Always false for a read.
+    /// that time. Also true if the record of a purge as late as that was evicted, since it may have been this file's.
+    /// Always false for a read.
     pub fn is_purged(&self, lookup: &Lookup, asked_ms: u64) -> bool {
         !counts(asked_ms, self.purged_ms(lookup))
     }
@@ -157,7 +158,7 @@ impl Cache {
         purged.last_ms(&lookup.file()?.name).or(purged.evicted_ms())
     }
 
-    /// Returns an entry's age in milliseconds since an origin was last asked for it or confirmed it, and whether the
+    /// Returns the milliseconds since an origin was last asked for an entry or confirmed the entry, and whether the
     /// request accepts that age. `None` if the entry has another version or no valid time, or is an expired read, which
     /// can't be revalidated. An expired file counts as fresh for 10 s after a failed revalidation, unless the file was
     /// purged or a folder of its project became private.
@@ -193,7 +194,7 @@ impl Cache {
         self.single_flight.borrow().moment()
     }
 
-    /// Decides whether this request asks the origin, after a lookup at the time `looked` found no fresh entry.
+    /// Decides whether this request asks the origin or waits. A lookup at the time `looked` found no fresh entry.
     pub fn join(&self, lookup: &Lookup, looked: Moment, now_ms: u64) -> Flight {
         if self.is_purged(lookup, now_ms) {
             return Flight::Alone;
@@ -208,8 +209,8 @@ impl Cache {
     }
 }
 
-/// Returns whether a response is not affected by a purge: there was none, or the origin was asked after the purge and
-/// its grace period.
+/// Returns whether a response, for which the origin was asked at `asked_ms`, is newer than the purge and its grace
+/// period; also true without a purge.
 fn counts(asked_ms: u64, purged_ms: Option<u64>) -> bool {
     purged_ms.is_none_or(|purged_ms| asked_ms >= purged_ms.saturating_add(PURGE_GRACE_MS))
 }

@@ -1,11 +1,11 @@
-//! For whom a request is counted, where callers share what the edge has.
+//! Whom a request counts for, where callers share a limited resource such as slots or memory.
 
 use super::incoming_request::IncomingRequest;
 use super::origin_health::READINESS_PATH;
 use shared::request_log::{RequestLog, UserCaller};
 use std::net::Ipv6Addr;
 
-/// A class of callers. A flood of one class takes nothing from the others.
+/// A class of callers. Each class has resources of its own, so that a flood in one does not affect the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Class {
     /// Callers with a key of a project, or with a user's token that the edge has verified.
@@ -39,8 +39,8 @@ impl Class {
     }
 }
 
-/// The class, the group and the member of it for which a request is counted. A group is a project, an issuer's users or a
-/// client address; a member is a key, a user or a token. Callers without a token are no members of their own.
+/// The class, group and member for which a request counts. A group is a project, an issuer's users or a client address.
+/// A member of a group is a key, a user or a token; requests without a token are one member together.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     class: Class,
@@ -49,8 +49,8 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Returns the caller of a request after [`super::Gateway::decide`] has written `log`. `address` is called only if
-    /// the request is counted for its client address.
+    /// Returns the caller of a request. [`super::Gateway::decide`] must have written `log`. `address` is called only if
+    /// the request counts for its client address.
     pub fn of(log: &RequestLog, request: &IncomingRequest, address: impl FnOnce() -> Box<str>) -> Self {
         let (class, group) = match (log.project(), log.token()) {
             (Some(project), _) => (Class::Verified, project.into()),

@@ -1,6 +1,6 @@
-//! Bounds the refused bodies that are drained at the same time. Each holds a connection and some 150 KB of the runtime's
-//! memory. Without draining, the runtime reads at most [`EDGE_UNDRAINED_BODY_MAX_BYTES`] for a second, then closes the
-//! connection.
+//! Limits how many bodies of refused requests are drained (read and discarded) at the same time. Each holds a
+//! connection and some 150 KB of the runtime's memory. Without draining, the runtime reads at most
+//! [`EDGE_UNDRAINED_BODY_MAX_BYTES`] for a second, then closes the connection.
 
 use super::incoming_request::BodyLength;
 use shared::limits::{
@@ -19,11 +19,11 @@ pub struct Drains {
 struct Entry {
     number: u64,
     address: Box<str>,
-    /// In ms since 1970. The runtime can abandon a drain without dropping it.
+    /// When the drain no longer counts, in ms since 1970: the runtime can abandon a drain without dropping it.
     ends: u64,
 }
 
-/// A body that is being drained. Dropping this value ends the count.
+/// A body that is being drained. After this value is dropped, the body no longer counts.
 #[derive(Debug)]
 pub struct Drain {
     drains: Rc<RefCell<Drains>>,
@@ -31,8 +31,9 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Counts a body that is drained from `now` on, in ms since 1970. `address` is the group of the client's address.
-    /// Returns `None` if the body must not be drained: it is short, or too many are.
+    /// Counts a body that is drained from `now` on, in ms since 1970. `address` is the result of
+    /// `Caller::address_group`. Returns `None` if the body must not be drained, since it is short or too many are
+    /// drained already.
     pub fn begin(drains: &Rc<RefCell<Drains>>, length: BodyLength, address: Box<str>, now: u64) -> Option<Self> {
         if matches!(length, BodyLength::Known(..=EDGE_UNDRAINED_BODY_MAX_BYTES)) {
             return None;

@@ -22,7 +22,8 @@ pub enum FailureCause {
     Origin,
     /// The origin answered neither the request nor a health check in time.
     Silent,
-    /// Either the origin or the request is at fault. The origin counts as down only if it also fails a health check.
+    /// Either the origin or the request may be at fault. The origin counts as down only if it also fails a health
+    /// check.
     Unclear,
     /// The origin reported that it can't reach its database. A readiness check decides whether the report is right.
     Database,
@@ -43,8 +44,8 @@ pub struct FailedAttempt {
 }
 
 impl FailedAttempt {
-    /// Returns the failure of an origin that did not answer the request in time and fails a health check: `None` if
-    /// the check says nothing against the origin.
+    /// Returns the failure of an origin that did not answer a request in time and then failed a health check; `None` if
+    /// `health` shows no failure.
     pub fn unanswered(health: Health) -> Option<Self> {
         let cause = match health {
             Health::Well | Health::Unclear => return None,
@@ -87,7 +88,7 @@ impl FailedAttempt {
             521..=523 | 525 | 526 | 530 => FailureCause::Origin,
             // Cloudflare's status for an origin that accepted the request but took too long.
             524 => FailureCause::Slow,
-            // A proxy in front of the origin answers with these to requests that are malformed, too many or too slow.
+            // A proxy in front of the origin sends such a status if requests are malformed, too many or too slow.
             400.. => FailureCause::Unclear,
             _ => FailureCause::Origin,
         };

@@ -26,8 +26,8 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Maximum verified keys per generation of the token cache, which has two generations. At some 300 bytes each (the
-/// cache drops the claims of keys with roles), it takes at most 1.2 MB of an isolate's 128 MB.
+/// Maximum number of verified keys in each of the token cache's two generations. At some 300 bytes a key (the claims of
+/// keys with roles are dropped), the cache takes at most 1.2 MB of an isolate's 128 MB.
 const TOKEN_CACHE_CAPACITY: usize = 2_048;
 
 #[derive(Debug)]
@@ -42,8 +42,8 @@ pub enum Decision {
 pub enum BodyPlan {
     /// Forward the request without a body, since the operation has none or the body is empty.
     Drop,
-    /// Forward the body as it arrives, without checking it: long bodies, those of unknown length, and uploads of forms.
-    /// The origin checks it.
+    /// Forward the body as it arrives; only the origin checks it. For long bodies, bodies of unknown length and form
+    /// uploads.
     Stream,
     /// Read the body as a whole, check it with the shared parser, then forward it.
     Check(CheckedBody),
@@ -52,18 +52,19 @@ pub enum BodyPlan {
     Whole(Option<Action>),
 }
 
-/// What the edge knows of a request's caller.
+/// A request's caller, as far as the edge knows.
 #[derive(Debug)]
 enum Authenticated {
     /// The caller has a key of this installation.
     Key(Arc<Principal>),
-    /// The caller has a token of another issuer, or a link to the console. Only the origin knows the caller's rights.
+    /// The caller has a token of another issuer, or one from a log-in link to the console. Only the origin knows the
+    /// caller's rights.
     User(UserCaller),
 }
 
 impl BodyPlan {
-    /// Returns when the request may be sent to another origin. A request with an `Idempotency-Key` is safe to repeat,
-    /// because `admit`, here or at the origin, refuses the header on operations that don't support it.
+    /// Returns on which failures the request may be sent to another origin. A request with an `Idempotency-Key` is safe
+    /// to repeat, because `admit`, here or at the origin, refuses the header on operations that don't support it.
     pub fn repeat(&self, request: &IncomingRequest) -> Repeat {
         let action = match self {
             Self::Drop => None,
@@ -122,7 +123,7 @@ impl Gateway {
         &self.bodies
     }
 
-    /// Counts a refused body of a client address, as [`Drain::begin`] does.
+    /// Calls [`Drain::begin`] with this isolate's drains.
     pub fn drain(&self, length: BodyLength, address: Box<str>, now: u64) -> Option<Drain> {
         Drain::begin(&self.drains, length, address, now)
     }
@@ -210,8 +211,8 @@ impl Gateway {
         user.map(Authenticated::User).ok_or(problem)
     }
 
-    /// Checks that web pages may use the API key, if a web page of another host sent the request; `permission_denied`
-    /// if they may not.
+    /// Fails with `permission_denied` if a web page of another host sent the request with an API key that web pages
+    /// must not use.
     fn check_page(&self, request: &IncomingRequest, principal: &Principal) -> Result<(), Problem> {
         let origin = request.header("origin").filter(|_| !request.is_of_own_page());
         self.config.access.check_page(origin, principal.grant())
@@ -248,7 +249,7 @@ impl Gateway {
     }
 
     fn plan(&self, request: &IncomingRequest, pending: Pending) -> Result<BodyPlan, Problem> {
-        // The limit of files is a setting of the origin.
+        // The maximum number of files is a setting of the origin.
         let upload = UploadLimits { body_bytes: self.config.upload_max_bytes, items: usize::MAX };
         let is_checked = match (pending.body(), request.body) {
             (BodyUse::None, _) => return Ok(BodyPlan::Drop),
@@ -276,7 +277,7 @@ pub struct CheckedBody {
 }
 
 impl CheckedBody {
-    /// Checks the whole body, of a request with this `Content-Type`, as the origin does.
+    /// Checks a complete body with this `Content-Type` in the same way as the origin.
     pub fn check(self, content_type: Option<&str>, bytes: &[u8]) -> Result<(), Problem> {
         if self.pending.body() != BodyUse::Upload {
             return self.pending.finish(bytes).map(drop);
@@ -292,8 +293,8 @@ fn is_short(bytes: u64) -> bool {
     bytes <= EDGE_CHECKED_BODY_MAX_BYTES as u64
 }
 
-/// Returns how the body is forwarded if the caller has a user's token. A short body is read as a whole, so that the
-/// request can be sent to another origin if the first one can't be reached.
+/// Returns how a request with a user's token is forwarded. A short body is read as a whole, so that the request can be
+/// sent to another origin if the first one can't be reached.
 fn whole_or_streamed(request: &IncomingRequest, action: Option<Action>) -> BodyPlan {
     match request.body {
         // `fetch` throws for a GET or HEAD with a body, which would look like an origin's fault.

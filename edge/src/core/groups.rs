@@ -1,22 +1,22 @@
-//! What groups of callers, and the members of each group, use of a limited resource.
+//! Counts how much of a limited resource each group of callers uses, and each member of a group.
 
-/// The groups and members that use something, by the index that their entries hold.
+/// The usage of each group and member. [`Member`] has the indexes. A place with zero usage is reused.
 #[derive(Debug)]
 pub(super) struct Groups<T> {
     groups: Vec<(Box<str>, T)>,
-    /// With the indexes of their groups.
+    /// Each member with the index of its group.
     members: Vec<((usize, Box<str>), T)>,
 }
 
-/// The index of a member. It is valid as long as the member uses something: the index of a member that uses nothing is
-/// given to the next new member.
+/// The index of a member and of its group. Valid only while the member uses something, since the indexes of unused
+/// members are given to new ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     group: usize,
     member: usize,
 }
 
-/// What a group uses, and what one of its members uses of that.
+/// The usage of a group, and the part of it by one member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Used<T> {
     pub(super) by_group: T,
@@ -47,13 +47,13 @@ impl<T: Copy + Default + PartialEq> Groups<T> {
         Used { by_group: self.groups[of.group].1, by_member: self.members[of.member].1 }
     }
 
-    /// Changes what a member uses, and what its group uses.
+    /// Applies the same change to the usage of a member and of its group.
     pub(super) fn change(&mut self, of: Member, change: impl Fn(&mut T)) {
         change(&mut self.groups[of.group].1);
         change(&mut self.members[of.member].1);
     }
 
-    /// Returns the number of groups that use something, and of members of this member's group that do.
+    /// Returns the number of groups with usage, and the number of members with usage in this member's group.
     pub(super) fn count(&self, of: Member) -> Used<usize> {
         let of_group = self.members.iter().filter(|((group, _), _)| *group == of.group);
         let groups = self.groups.iter().map(|(_, used)| used);

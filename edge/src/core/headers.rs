@@ -131,8 +131,9 @@ pub const NOT_FORWARDED: [&str; 22] = [
     TRACEPARENT,
 ];
 
-/// Response headers that are not passed on to the client, besides [`PURGE_HEADER`]. The runtime has already removed
-/// other connection headers, and Selkie's origin lists none in `Connection`. The edge sets the CORS headers itself.
+/// Headers of an origin's response that the client does not get, besides [`PURGE_HEADER`]. The runtime has already
+/// removed other connection headers, and Selkie's origin lists none in `Connection`. The edge sets the CORS headers
+/// itself.
 pub const NOT_ANSWERED: [&str; 4] =
     ["access-control-allow-origin", "access-control-expose-headers", "proxy-authenticate", "proxy-connection"];
 
@@ -226,7 +227,7 @@ fn about_caller<'a>(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Set(&'static str, Cow<'static, str>),
-    /// Adds a value to the values that the header has.
+    /// Adds a value and keeps the header's other values.
     Append(&'static str, Cow<'static, str>),
     Delete(&'static str),
 }

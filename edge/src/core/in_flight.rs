@@ -1,10 +1,10 @@
-//! Decides which requests may be sent to an origin, and which wait. A class of callers has slots of its own, so that no
-//! class can starve another; the groups of a class share its slots fairly, and the members of a group share the slots of
-//! their group.
+//! Decides which requests may be sent to an origin, and which wait. Each request to an origin occupies a slot. Each
+//! class of callers has slots of its own, so that no class can starve another. The groups of a class share its slots
+//! fairly, and so do the members of a group with the group's slots.
 //!
-//! A member may use all slots while nobody else needs them. Otherwise, the next free slot goes to the waiting group that
-//! has the fewest, and within the group to the waiting member that has the fewest. Some slots are reserved for groups and
-//! members that use few, since requests may hold theirs for long.
+//! A member may use all slots while nobody else needs any. Otherwise, the next free slot goes to the waiting group with
+//! the fewest slots, and there to the waiting member with the fewest. Since requests may occupy slots for long, some
+//! are reserved for groups and members that use few.
 
 use super::caller::{Caller, Class};
 use super::groups::{Groups, Member, Used};
@@ -15,22 +15,22 @@ use shared::limits::{
 };
 use std::cell::RefCell;
 
-/// Milliseconds after which a request no longer occupies its slot. The runtime can abandon a request without dropping
-/// its future: without this limit, it would occupy the slot for ever. A side effect is that longer uploads occupy none.
+/// Maximum milliseconds for which a request occupies a slot. The runtime can abandon a request without dropping its
+/// future; without this limit, its slot would never be free again. A side effect is that longer uploads occupy no slot.
 const HELD_MAX_MS: u64 = 120_000;
 
-/// Milliseconds without a question from a waiting request, which asks at least ten times a second, after which it counts
-/// as abandoned by the runtime.
+/// Milliseconds after which a waiting request that no longer calls [`Slot::is_granted`] counts as abandoned by the
+/// runtime. Waiting requests call it at least ten times a second.
 const SILENT_MAX_MS: u64 = 2 * EDGE_QUEUE_WAIT_MAX_MS;
 
-/// Of the slots of a class, as many more are reserved: one for each five that any member may use.
+/// Besides the slots that any member may use, a class has one reserved slot for every five of them.
 const RESERVED_SHARE: usize = 5;
 
-/// A group that has fewer slots than this fraction of its class may use reserved ones. A member of any group that has
-/// fewer may use the first half of them.
+/// A group that has less than 1/50 of the slots of its class may use reserved slots. In other groups, a member that has
+/// less than that may use the first half of the reserved slots.
 const FEW_SHARE: usize = 50;
 
-/// The requests of this isolate that wait for an origin, or until they may be sent to one.
+/// The requests of this isolate that were sent to an origin, and those that wait for a slot.
 #[derive(Debug)]
 pub struct InFlight {
     pools: RefCell<[Pool; Class::ALL.len()]>,
@@ -39,16 +39,17 @@ pub struct InFlight {
 /// The requests of one class.
 #[derive(Debug)]
 struct Pool {
-    /// The maximum of requests in flight that any member may have, and of waiting requests.
+    /// Maximum number of requests in flight, besides those with reserved slots; also the maximum number of waiting
+    /// requests.
     whole: usize,
     groups: Groups<Usage>,
-    /// In the order of their numbers, which is that of their arrival.
+    /// Sorted by number, in the order of arrival.
     entries: Vec<Entry>,
     last: u64,
     total: Usage,
     /// The number of requests with reserved slots.
     reserved: usize,
-    /// In ms since 1970: when abandoned requests were last looked for.
+    /// When [`Pool::sweep`] last looked for abandoned requests, in ms since 1970.
     swept: u64,
 }
 
@@ -64,23 +65,23 @@ struct Entry {
     member: Member,
     state: State,
     has_reserved: bool,
-    /// In ms since 1970: when the request arrived.
+    /// When the request arrived, in ms since 1970.
     began: u64,
-    /// In ms since 1970: when the request asked last.
+    /// When the request last called [`Slot::is_granted`], in ms since 1970.
     asked: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Waiting,
-    /// The request has a slot, but has not asked since.
+    /// The request has got a slot, but has not called [`Slot::is_granted`] since.
     Granted,
     InFlight,
-    /// Others need the entry's place in the queue.
+    /// The request lost its place in the full queue to a request of another caller.
     Displaced,
 }
 
-/// A place in the queue, and then a slot. Dropping it ends either.
+/// A request's place in the queue, later its slot. Dropping this value frees the place or slot.
 #[derive(Debug)]
 pub struct Slot<'a> {
     in_flight: &'a InFlight,
@@ -95,7 +96,7 @@ impl Default for InFlight {
 }
 
 impl InFlight {
-    /// Lets a request wait for a slot from `now` on, in ms since 1970. [`Slot::is_granted`] says whether it has one.
+    /// Adds a request to the queue at `now`, in ms since 1970. [`Slot::is_granted`] tells when the request has a slot.
     pub fn begin(&self, caller: &Caller, now: u64) -> Slot<'_> {
         let class = caller.class();
         let number = self.pools.borrow_mut()[class as usize].begin(caller, now);
@@ -104,9 +105,9 @@ impl InFlight {
 }
 
 impl Slot<'_> {
-    /// Returns whether the request may be sent. If not, ask again within a tenth of a second. Fails with `overloaded` if the
-    /// request has waited for too long, or too many wait; with `rate_limited` instead if its group or member uses its share
-    /// and others wait.
+    /// Returns whether the request may be sent. If not, call this again within 100 ms. Fails with `overloaded` if the
+    /// request has waited for too long or too many requests wait; with `rate_limited` instead if the request's group or
+    /// member uses its share while others wait.
     pub fn is_granted(&self, now: u64) -> Result<bool, Problem> {
         self.in_flight.pools.borrow_mut()[self.class as usize]
             .is_granted(self.number, now)
@@ -123,11 +124,11 @@ impl Drop for Slot<'_> {
 /// Why a request gets no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
-    /// Its group has this many slots, its share, while other groups wait.
+    /// The request's group has its share, this many slots, while other groups wait.
     GroupShare(usize),
-    /// Its member has this many slots, its share, while other members of the group wait.
+    /// The request's member has its share, this many slots, while other members of the group wait.
     MemberShare(usize),
-    /// This many slots were in use for too long, or as many requests wait already.
+    /// All slots, this many, were in use for too long, or as many requests wait already.
     Capacity(usize),
 }
 
@@ -188,7 +189,7 @@ impl Pool {
                 Ok(true)
             }
             State::Waiting if now < began + EDGE_QUEUE_WAIT_MAX_MS => {
-                // If this frees a slot for the request, the next question finds it.
+                // If this frees a slot for the request, its next call returns true.
                 self.sweep(now);
                 Ok(false)
             }
@@ -230,7 +231,7 @@ impl Pool {
                 usage.in_flight += 1;
             });
         }
-        // Slots for which nobody waits replace reserved ones.
+        // If unreserved slots are free, requests with reserved slots get them, so that reserved slots become free.
         let common = self.common();
         for entry in self.entries.iter_mut().filter(|entry| entry.has_reserved).take(common) {
             entry.has_reserved = false;
@@ -251,7 +252,7 @@ impl Pool {
         next.map(|(index, _)| index)
     }
 
-    /// Returns whether a slot is free for a group and a member that have so many in flight.
+    /// Returns whether a slot is free for a member, given the requests that its group and the member have in flight.
     fn is_free(&self, in_flight: Used<usize>) -> bool {
         let reserved = self.whole / RESERVED_SHARE;
         let has_few = in_flight.map(|count| count < (self.whole / FEW_SHARE).max(1));
@@ -263,11 +264,11 @@ impl Pool {
         self.common() > 0 || self.reserved < reserved_max
     }
 
-    /// Takes the newest request of the member with the most waiting requests, in the group with the most, out of the
-    /// queue.
+    /// Removes a request from the queue: the newest of the member with the most waiting requests, in the group with the
+    /// most.
     fn displace(&mut self) {
         let waiting = |entry: &Entry| self.groups.used(entry.member).map(|usage| usage.waiting);
-        // Of equal ones, the last is the newest.
+        // `max_by_key` returns the last of equal entries, which is the newest.
         if let Some((index, _)) = self.waiting().max_by_key(|(_, entry)| waiting(entry)) {
             let member = self.set(index, State::Displaced);
             self.count(member, |usage| usage.waiting -= 1);
@@ -304,7 +305,7 @@ impl Pool {
         });
     }
 
-    /// Sets the state of an entry, and returns its member.
+    /// Sets an entry's state. Returns the member for which the entry counts.
     fn set(&mut self, index: usize, state: State) -> Member {
         let entry = &mut self.entries[index];
         entry.state = state;

@@ -51,8 +51,8 @@ pub struct IncomingRequest {
 }
 
 impl IncomingRequest {
-    /// Parses a request's head at `now_ms`, in milliseconds since 1970. `random` returns random bytes, for a request id
-    /// if the client sent none that is well-formed, and for the id of a span if the client sent a `traceparent`.
+    /// Parses a request's head at `now_ms`, in milliseconds since 1970. `random` returns random bytes: for a request id
+    /// if the client sent no well-formed one, and for a span id if the client sent a `traceparent`.
     pub fn read<E>(head: RequestParts, now_ms: u64, random: impl Fn() -> Result<[u8; 10], E>) -> Result<Self, E> {
         let (path, _) = split_url(&head.url);
         let path = request::resolve_dot_segments(path).into_owned();
@@ -90,8 +90,8 @@ impl IncomingRequest {
         self.head.headers.get(name)
     }
 
-    /// Returns whether `Origin` names the host that was called: this installation serves the page, for example the
-    /// console.
+    /// Returns whether `Origin` is the request's own host, which means that this installation serves the page (the
+    /// console, for example).
     pub fn is_of_own_page(&self) -> bool {
         self.header("origin").is_some_and(|origin| is_origin_of(origin, &self.head.url))
     }
@@ -125,8 +125,8 @@ pub(super) fn scheme_and_host(url: &str) -> Option<(&str, &str)> {
     (!host.is_empty()).then_some((scheme, host))
 }
 
-/// Returns whether an `Origin` is that of a URL, in the form in which the runtime returns the URL. Neither names a
-/// default port.
+/// Returns whether `origin` and `url` have the same scheme, host and port. Both must omit default ports, as browsers
+/// and the runtime do.
 fn is_origin_of(origin: &str, url: &str) -> bool {
     scheme_and_host(url).is_some() && scheme_and_host(origin) == scheme_and_host(url)
 }

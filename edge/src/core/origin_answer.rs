@@ -1,5 +1,5 @@
-//! Decides whether a response from an origin's address comes from Selkie, so that it may be passed on. Any other
-//! response (a proxy's error page, a parked domain), or no response, becomes a problem.
+//! Decides whether a response from an origin's address comes from Selkie, so that it may be passed on. For any other
+//! response (a proxy's error page, a parked domain) or a missing one, returns a problem.
 
 use shared::error::{ErrorCode, Problem, UNAVAILABLE_DATABASE};
 use shared::media::FilePath;
@@ -17,7 +17,7 @@ pub struct OriginHead<'a> {
 /// The kind of body that a successful response must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// JSON, CSV, NDJSON or types of a language: responses of the API.
+    /// A response of the API: JSON, CSV, NDJSON, or the API's types in a programming language.
     Interface,
     /// Any type: a media file, whole or in part, or a file of a page.
     File,
@@ -108,9 +108,8 @@ pub fn lacks_database(unavailable: Option<&str>) -> bool {
     unavailable == Some(UNAVAILABLE_DATABASE)
 }
 
-/// Returns whether an answer of Selkie's with this status to a health check tells that the origin can serve, unless
-/// [`lacks_database`]. An origin that refuses to tell (403) does not; one whose storage of files is gone (503) serves
-/// records.
+/// Returns whether a response of Selkie to a health check has a status of an origin that can serve requests. Callers
+/// must also test [`lacks_database`]. 403 is a refusal of the check; 503 means that only the storage of files is lost.
 pub fn passes_check(status: u16) -> bool {
     matches!(status, 200 | 503)
 }

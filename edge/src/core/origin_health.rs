@@ -18,8 +18,8 @@ const BACK_OFF_MAX_MS: u64 = 30_000;
 /// down: origins often share a database, and then no other origin can answer either.
 const DATABASE_BACK_OFF_MAX_MS: u64 = 4_000;
 
-/// Milliseconds after an origin's response during which the origin needs no health check, even before a request that
-/// can't be repeated. Shorter than the usual time between failures, but longer than the time between a client's writes.
+/// Milliseconds after a response during which an origin needs no health check, not even before a request that can't be
+/// repeated. Shorter than the usual time between failures, but longer than the time between a client's writes.
 const SEEN_COUNTS_MS: u64 = 5_000;
 
 /// The path of an origin's health check, which tells whether the process runs.
@@ -43,8 +43,8 @@ struct Health {
     /// Whether the last failure was only that the origin could not reach its database.
     lacks_database: bool,
     back_off_until: u64,
-    /// Until this time, one trial request finds out whether the origin works again, and other requests go to other
-    /// origins. A time rather than a flag, because a flag would stay set if the trial's client disconnected.
+    /// The end of a trial, in which one request finds out whether the origin works again and other requests prefer
+    /// other origins. A time rather than a flag, because a flag would stay set if the trial's client disconnected.
     tried_until: u64,
     /// When the origin last answered, in milliseconds since 1970; 0 if never.
     seen_at: u64,
@@ -93,7 +93,8 @@ impl Tried {
 pub type CallerLocation = [Option<Region>; 2];
 
 impl Origins {
-    /// Creates the list with unknown health. A trial of a failed origin may take up to `silence_max_ms`.
+    /// Creates the list; no origin has failed or answered yet. A trial of a failed origin may take up to
+    /// `silence_max_ms`.
     pub fn new(list: Vec<Origin>, silence_max_ms: u64) -> Self {
         let list = list.into_iter().map(|origin| (origin, Health::default()));
         Self { list: list.collect(), silence_max_ms }
@@ -114,8 +115,8 @@ impl Origins {
     }
 
     /// Chooses an untried origin that is not in back-off: the first one near the client or, if there is none, the first
-    /// one. An origin whose last request failed gets one trial request at a time, and further requests only if no other
-    /// origin is left. `None` if all origins were tried or are in back-off.
+    /// one. While an origin whose last request failed has a trial request in flight, it gets further requests only if
+    /// no other origin is left. `None` if all origins were tried or are in back-off.
     pub fn choose(&mut self, tried: Tried, location: CallerLocation, now: u64) -> Option<Pick> {
         let is_near = |origin: &Origin| {
             let mut near = origin.near().iter();
@@ -136,8 +137,8 @@ impl Origins {
         Some(Pick { index, picked_at: now, is_trial })
     }
 
-    /// Returns whether the origin answered so recently, and has not failed since, that it needs no health check before
-    /// a request.
+    /// Returns whether the origin needs no health check before a request: it answered recently and has not failed
+    /// since.
     pub fn is_seen(&self, pick: Pick, now: u64) -> bool {
         let seen = |seen_at: u64| seen_at > 0 && now < seen_at + SEEN_COUNTS_MS;
         let health = self.list.get(pick.index).map(|(_, health)| health);
@@ -150,7 +151,7 @@ impl Origins {
         health.is_some_and(|health| health.seen_at > pick.picked_at)
     }
 
-    /// Records that the origin passed a health check. Keeps its failures, which [`Origins::answered`] resets.
+    /// Records that the origin passed a health check. Does not reset its failures; [`Origins::answered`] does.
     pub fn lives(&mut self, pick: Pick, now: u64) {
         if let Some(health) = self.health(pick.index) {
             health.seen_at = now;
@@ -207,11 +208,11 @@ impl Origins {
         health.tried_until = 0;
         let doublings = (health.failures - 1).min(8);
         let back_off = (BACK_OFF_MIN_MS << doublings).min(max_ms);
-        // Without a back-off, `describe`, whose `now` has whole seconds, must not report one.
+        // 0 rather than `now`: `describe` rounds its `now` to seconds, and would report a back-off.
         health.back_off_until = if back_off == 0 { 0 } else { now + back_off };
     }
 
-    /// Returns the problem for a request for which no origin is left. `Retry-After` is the time until the first
+    /// Returns the problem for a request if no origin is left to try. `Retry-After` is the time until the first
     /// back-off ends, at least 1 s.
     pub fn unavailable(&self, now: u64) -> Problem {
         let ends = self.list.iter().map(|(_, health)| health.back_off_until);

@@ -1,4 +1,4 @@
-//! Formats the edge's log line of a request, and limits the lines of requests that anybody can send.
+//! Formats the edge's log line of a request, and limits the log lines of requests without a valid key.
 
 use super::incoming_request::IncomingRequest;
 use shared::limits::{EDGE_REFUSAL_LINES_MAX_COUNT, EDGE_REFUSAL_LINES_MS};
@@ -16,9 +16,8 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns the log line: a JSON object. Nothing is escaped, since the request id is the only text that callers
-    /// choose, and its characters need no escaping.
-    /// `unlogged` is the number of requests that got no line before this one.
+    /// Returns the log line, a JSON object. Escapes nothing: the only text from callers is the request id, whose
+    /// characters need no escaping. `unlogged` is the number of earlier requests without a line.
     pub fn line(&self, request: &IncomingRequest, log: &RequestLog, unlogged: u32) -> String {
         let mut line = String::with_capacity(256);
         let (id, method, route, status) = (&request.request_id, log.method(), log.route_name(), self.status);
@@ -46,23 +45,23 @@ impl Outcome {
         line
     }
 
-    /// Returns whether the edge itself refused the request for its key.
+    /// Returns whether the edge itself refused the request's key or token.
     fn is_of_key(&self) -> bool {
         self.status == 401 && self.origin_ms.is_none()
     }
 }
 
-/// The log lines of requests that the edge refuses for their key, within a period of [`EDGE_REFUSAL_LINES_MS`].
+/// Limits the log lines of requests whose key or token the edge refuses, per period of [`EDGE_REFUSAL_LINES_MS`].
 #[derive(Debug, Default)]
 pub struct RefusalLines {
-    /// In ms since 1970.
+    /// When the period began, in ms since 1970.
     began: Cell<u64>,
     requests: Cell<u32>,
 }
 
 impl RefusalLines {
-    /// Returns whether a request gets a line at `now`, in ms since 1970, and the number of requests of the last period
-    /// that got none.
+    /// Returns `None` if the request gets no log line at `now` (in ms since 1970); otherwise the number of requests
+    /// without a line in a period that has just ended.
     pub fn admits(&self, outcome: &Outcome, now: u64) -> Option<u32> {
         if !outcome.is_of_key() {
             return Some(0);

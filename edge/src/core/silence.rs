@@ -1,8 +1,8 @@
-//! What it means that an origin has not answered when a timer fires. A busy edge reads answers late, and its timers fire
-//! late.
+//! Decides what it means if an origin has not answered when a timer fires. If the edge is busy, it reads answers late,
+//! and its timers fire late.
 
-/// Milliseconds by which a timer may fire late. If it is later, the edge was busy, and the origin's answer may wait to be
-/// read.
+/// Milliseconds by which a timer may fire late. A longer delay means that the edge was busy, so that the origin's
+/// answer may have arrived unread.
 const LATE_MAX_MS: u64 = 250;
 
 /// What a health check found.
@@ -14,7 +14,7 @@ pub enum Health {
     NoDatabase,
     /// The origin did not answer in time.
     Silent,
-    /// The origin could not be reached or refused to tell, or the response did not come from Selkie.
+    /// The origin could not be reached or refused the check, or the response did not come from Selkie.
     Down,
     /// The edge was too busy to tell.
     Unclear,
@@ -22,9 +22,9 @@ pub enum Health {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// The edge was busy. Wait once more.
+    /// The edge was busy during the first wait. Wait once more.
     Again,
-    /// The edge was busy both times, so that the silence says nothing against the origin.
+    /// The edge was busy during both waits, so that the silence may not be the origin's fault.
     Unclear,
     OfOrigin,
 }

@@ -6,8 +6,8 @@ use shared::key::{EdgeIssuers, NoKey, Token, UserIdentity, UserToken, Verificati
 use shared::request_log::UserCaller;
 use std::cell::RefCell;
 
-/// Maximum verified tokens per generation of the cache, which has two generations. At some 100 bytes each, the cache
-/// takes at most 0.4 MB of an isolate's 128 MB.
+/// Maximum number of verified tokens in each of the cache's two generations. At some 100 bytes a token, the cache takes
+/// at most 0.4 MB of an isolate's 128 MB.
 const CAPACITY: usize = 2_048;
 
 #[derive(Debug)]
@@ -21,11 +21,11 @@ impl UserTokens {
         Self { issuers, verified: RefCell::new(VerifiedTokens::new(CAPACITY)) }
     }
 
-    /// Verifies the token of another issuer; `None` for an API key, and for text that is no signed JWT with an issuer.
-    /// `has_signed` returns whether a key signed the token, or `None` if it can't tell. Returns
-    /// [`UserCaller::Unverified`] if no issuer is listed, if an unlisted key may have signed the token, or if
-    /// `has_signed` returns `None`. Refuses the token if only other issuers are listed, or if the origin would have to refuse
-    /// it too.
+    /// Verifies a token of another issuer. `has_signed` returns whether a key signed the token, or `None` if that is
+    /// unknown. Returns `None` for an API key and for text that is no signed JWT with an issuer. Returns
+    /// [`UserCaller::Unverified`] if `ISSUERS` is empty, if an unlisted key may have signed the token, or if
+    /// `has_signed` returns `None`. Fails if `ISSUERS` lists only other issuers, or if the origin would have to refuse
+    /// the token too.
     pub(super) async fn verify(
         &self,
         token: Token<'_>,
@@ -42,7 +42,7 @@ impl UserTokens {
         };
         let unverified = Ok(Some(UserCaller::Unverified(digest)));
         let Some(keys) = self.issuers.keys_for(&token)? else {
-            // The installation signs links to the console itself.
+            // Tokens from log-in links to the console are signed by the installation itself.
             return match token.is_of_link() {
                 true => unverified,
                 false if self.issuers.is_empty() => token.check_form().and(unverified),

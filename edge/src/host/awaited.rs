@@ -1,6 +1,6 @@
-//! Waits for callbacks from JavaScript: for a promise, or for an event that happens at most once. Unlike
-//! `wasm_bindgen_futures::JsFuture`, which keeps its closures until the promise settles, a dropped [`Awaited`] leaves
-//! nothing behind. That matters because the runtime never settles the promises of a request whose client has left.
+//! Waits for callbacks from JavaScript: for a promise, or for an event that happens at most once. A dropped [`Awaited`]
+//! frees its memory at once, while `wasm_bindgen_futures::JsFuture` keeps its closures until the promise settles: the
+//! runtime never settles the promises of a request whose client has disconnected.
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -15,8 +15,8 @@ type Outcome = Result<JsValue, JsValue>;
 
 thread_local! {
     static CALLBACKS: RefCell<Callbacks> = RefCell::default();
-    /// Called with the number of an [`Awaited`] and its value. All [`Awaited`]s share this closure and that of
-    /// `ON_FAILURE`, since closures are expensive.
+    /// The callback for a success, called with an [`Awaited`]'s number and value. All [`Awaited`]s share this closure
+    /// and `ON_FAILURE`, since closures are expensive.
     static ON_SUCCESS: Callback = Closure::new(|number, value| complete(number as u64, Ok(value)));
     static ON_FAILURE: Callback = Closure::new(|number, error| complete(number as u64, Err(error)));
 }
@@ -30,7 +30,7 @@ extern "C" {
     fn then(this: &Thenable, on_success: &Function, on_failure: &Function) -> JsValue;
 }
 
-/// The callbacks whose values were not taken yet, in the order of their numbers.
+/// The state of each [`Awaited`] that is not completed or dropped, sorted by number.
 #[derive(Default)]
 struct Callbacks {
     last: u64,
@@ -49,14 +49,14 @@ enum State {
     Called(Outcome),
 }
 
-/// A future of the value of a promise, or of an event that happens at most once. `Err` if the promise is rejected.
+/// A future that returns the value of a promise, or `Err` if the promise is rejected; or one that waits for an event.
 pub(crate) struct Awaited {
     number: u64,
 }
 
 impl Awaited {
-    /// Registers a callback of an event with `register`. If the callback can't be registered, the future never
-    /// completes.
+    /// Creates a future that completes when the event calls the function that `register` gets. If `register` can't add
+    /// the function to the event, the future never completes.
     pub(crate) fn event(register: impl FnOnce(&Function)) -> Self {
         let awaited = Self::new();
         register(&awaited.bound(&ON_SUCCESS));

@@ -18,7 +18,7 @@ use worker::web_sys::{
 };
 use worker::worker_sys::FixedLengthStream;
 
-/// While a body is read as a whole, its right to memory is checked at this interval.
+/// Interval at which [`ReadBody::check`] is called while a body is read.
 const READ_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Creates a stream that the runtime fills and empties by itself, without copying bytes through wasm.
@@ -33,7 +33,8 @@ fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
     }
 }
 
-/// A body that the runtime pipes to an origin. Dropping it aborts the request to the origin, unless the body is sent.
+/// A body that the runtime pipes to an origin. Dropping it aborts the request to the origin, unless the whole body was
+/// sent.
 pub(crate) struct BodyPipe {
     source: ReadableStream,
     /// The first bytes of the body; none if the body is empty.
@@ -57,8 +58,8 @@ impl BodyPipe {
         Ok(Self { source, first, started: None, is_sent: Cell::new(false) })
     }
 
-    /// Starts to pipe the body to a new stream, and returns this stream. [`BodyPipe::request`] must abort the request that
-    /// reads it.
+    /// Starts to pipe the body to a new stream, and returns the stream. The request to the origin must use this stream
+    /// as its body and [`BodyPipe::request`] as its abort controller.
     pub(crate) fn start(&mut self, length: BodyLength) -> Result<ReadableStream, JsValue> {
         let pipe = pipe(length)?;
         let request = AbortController::new()?;
@@ -102,7 +103,7 @@ impl BodyPipe {
         self.request().is_some_and(|request| request.signal().aborted())
     }
 
-    /// Aborts the request to the origin, unless the body is sent.
+    /// Aborts the request to the origin, unless the whole body was sent.
     pub(crate) fn abort(&self) {
         if let Some(request) = self.request()
             && !self.is_sent()
@@ -111,8 +112,8 @@ impl BodyPipe {
         }
     }
 
-    /// After [`BodyPipe::sent`] has failed, returns whether the client broke off the body or framed it wrongly.
-    /// Otherwise the origin stopped reading.
+    /// Returns, after [`BodyPipe::sent`] has failed, whether the client is at fault: it broke off the body or framed it
+    /// wrongly. If not, the origin stopped reading.
     pub(crate) async fn is_broken(&self) -> bool {
         let reader: ReadableStreamDefaultReader = self.source.get_reader().unchecked_into();
         let closed = select(Awaited::from(reader.closed()), Timer::from(Duration::ZERO)).await;
@@ -134,8 +135,8 @@ pub(crate) fn broken_off() -> Problem {
 
 /// The part of a request's body that is still unread when the response is ready.
 pub(crate) enum Unread {
-    /// The first bytes of the body were read, and the rest may still be piped to an origin. Without a [`Drain`], what the
-    /// origin doesn't read stays unread.
+    /// The first bytes of the body were read, and the rest may still be piped to an origin. With a [`Drain`], bytes
+    /// that the origin doesn't read are drained.
     Piped(BodyPipe, Option<Drain>),
     /// No byte of the body was read.
     Whole { source: ReadableStream, _drain: Drain },
@@ -172,7 +173,6 @@ pub(crate) struct WholeBody<'a> {
 }
 
 impl WholeBody<'_> {
-    /// Returns a copy of the bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         match self.buffer.is_undefined() {
             true => Vec::new(),
@@ -216,9 +216,9 @@ pub(crate) async fn held(response: &Response, length: u64) -> Result<Response, J
     Response::new_with_opt_js_u8_array_and_init(Some(&Uint8Array::from(&*bytes)), response.unchecked_ref())
 }
 
-/// Returns a response whose head is sent at once, but which ends only after the rest of the request's body is drained,
-/// or after [`EDGE_DRAIN_MAX_MS`]. Otherwise the runtime closes the connection, and a client that is still sending often
-/// loses the response. A response without a body is returned unchanged.
+/// Returns a response whose head is sent at once, but whose body ends only after the rest of the request's body is
+/// drained, or after [`EDGE_DRAIN_MAX_MS`]. If the body ended earlier, the runtime would close the connection, and a
+/// client that is still sending would often lose the response. A response without a body is returned unchanged.
 pub(crate) fn answer_early(
     response: Response,
     length: BodyLength,
@@ -235,7 +235,7 @@ pub(crate) fn answer_early(
     let written = Awaited::from(answer.pipe_to_with_options(&writable, &options));
     context.wait_until(async move {
         select(pin!(unread.drain()), Timer::from(Duration::from_millis(EDGE_DRAIN_MAX_MS))).await;
-        // Aborts the request to the origin if its body is not sent: its answer would not end, either.
+        // Aborts the request to the origin if its body was not sent completely, since its response would never end.
         drop(unread);
         if written.await.is_ok() {
             // An error is ignored: the client may have disconnected meanwhile.

@@ -20,12 +20,12 @@ use worker::web_sys::{Headers, Request, RequestInit, Response};
 /// it takes longer than this, asking the origin is faster.
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Timeout of storing a response while its body arrives. Longer than the default timeout for a response's head.
+/// Timeout for storing a response, including the arrival of its body. Longer than the default timeout for a head.
 /// Cloudflare ends such work 30 s after the response anyway.
 const PUT_TIMEOUT: Duration = Duration::from_secs(120);
 
 thread_local! {
-    /// Whether a stored entry was found once. From then on, the isolate assumes that the cache works.
+    /// Whether a test of the cache has succeeded. From then on, the isolate assumes that the cache works.
     static WORKS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -70,7 +70,7 @@ pub(crate) async fn remove(keys: impl IntoIterator<Item = &'_ str>) {
     settled(Ok(Promise::all_settled(&removals)), LOOKUP_TIMEOUT).await;
 }
 
-/// Returns whether the cache returns what was stored. Tests this with an entry of its own until the test succeeds once.
+/// Tests whether a stored entry can be found again. After the first success, returns true without a test.
 pub(crate) async fn works() -> bool {
     const PROBE: &str = "https://selkie-cache.invalid/probe";
     if WORKS.get() {

@@ -56,7 +56,7 @@ enum Fetched {
     Passing(OriginAnswer),
 }
 
-/// A result of asking an origin, and the milliseconds until the head of its response arrived.
+/// The result of asking an origin, and the milliseconds until the head of the response arrived.
 type Delivered<T> = (Outcome<T>, Option<f64>);
 
 /// Answers a request from the cache, or asks an origin and stores the response.
@@ -102,8 +102,8 @@ pub(crate) async fn answer(
     Ok(reply)
 }
 
-/// Purges the files that the response's [`PURGE_HEADER`] names, and all cached files of the project that it names, if
-/// any. Must be awaited before the response is sent.
+/// Purges the files that the response's [`PURGE_HEADER`] names. If the header names a project, purges all its cached
+/// files. Must be awaited before the response is sent.
 pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
     let Some(names) = answer.header(PURGE_HEADER) else {
         return;
@@ -120,7 +120,7 @@ pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
 
 impl Cached<'_> {
     /// Returns the cached response or, if this request leads the flight, the origin's response; `None` if the caller
-    /// must forward the request for itself alone.
+    /// must forward the request without the cache.
     async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> Outcome<Option<Reply>> {
         let mut visit = Visit::new(self.cache, &self.lookup, self.incoming);
         while let Some(looked) = visit.look_up() {
@@ -148,8 +148,7 @@ impl Cached<'_> {
                             let headers = headers::of(&entry.headers());
                             return self.serve(entry, &headers, None).await.transpose();
                         }
-                        // The next lookup finds the entry confirmed, removed, or allowed to be served without
-                        // confirmation.
+                        // The next lookup finds the entry confirmed or removed, or may serve it without confirmation.
                         Ok(Fetched::Passing(answer)) if is_expired => discard(&answer.response),
                         Err(_) if is_expired => {}
                         passing => {
@@ -202,8 +201,8 @@ impl Cached<'_> {
         }
     }
 
-    /// Returns the response made from a cache entry; `None` if the entry is malformed, or if the requested part of it
-    /// is no longer in the cache.
+    /// Builds the response from a cache entry; `None` if the entry is malformed, or if the requested range is no longer
+    /// in the cache.
     async fn serve(&self, entry: Response, headers: &Headers, age_ms: Option<u64>) -> Option<Outcome<Reply>> {
         let served = self.lookup.serve(headers, self.incoming, age_ms);
         if let Some(Ok(Served { head, body: ServedBody::Whole })) = served {
@@ -258,7 +257,7 @@ impl Cached<'_> {
 struct Fetch {
     gateway: Rc<Gateway>,
     caller: Caller,
-    /// The client's request. It contains the client's location, by which a near origin is chosen.
+    /// The client's request. Its location decides which origin is near.
     request: Request,
     incoming: IncomingRequest,
     body: JsValue,
@@ -268,8 +267,8 @@ struct Fetch {
 }
 
 impl Fetch {
-    /// Asks the origin, sends the response to `sender`, stores it in the cache if it is cacheable, and ends the flight.
-    /// If nobody waits for `sender` and the cache doesn't work, only ends the flight.
+    /// Asks the origin, sends the response to `sender`, stores the response if it is cacheable, and ends the flight.
+    /// Only ends the flight if the receiver was dropped and the cache doesn't work.
     async fn run(self, lead: Lead, sender: oneshot::Sender<Delivered<Fetched>>) {
         // Nobody waits for a background fetch, so it is useless without a working cache.
         if sender.is_canceled() && !cache::works().await {
@@ -330,7 +329,7 @@ impl Fetch {
         let _ = sender.send((Ok(Fetched::Passing(answer)), origin_ms));
     }
 
-    /// Stores a response in the cache, unless the file is purged (see [`Cache::is_purged`]), and ends the flight.
+    /// Stores a response in the cache and ends the flight. Does not store a purged file (see [`Cache::is_purged`]).
     async fn store(&self, entry: &Response, asked_ms: u64, lead: Lead) {
         let is_purged = || self.gateway.cache().is_purged(&self.lookup, asked_ms);
         let url = self.lookup.url();
@@ -347,8 +346,8 @@ impl Fetch {
         }
     }
 
-    /// Returns the origin's response, and the milliseconds until its head arrived, which are `None` if no origin was
-    /// asked or `time_limit` passed.
+    /// Returns the origin's response, and the milliseconds until its head arrived; `None` as milliseconds if no origin
+    /// was asked or `time_limit` passed.
     async fn ask(&self) -> Delivered<OriginAnswer> {
         let mut forwarding = Forwarding::new(&self.request, &self.incoming);
         forwarding.count_for(self.caller.clone());

@@ -1,5 +1,5 @@
-//! Cancels a request's work when its client disconnects. Otherwise the runtime would just stop running the request, and
-//! its future would never be dropped and would leak for the isolate's life.
+//! Cancels a request's work when its client disconnects. Without this, the runtime would just stop polling the
+//! request's future, which would leak for the isolate's life.
 
 use super::awaited::Awaited;
 use super::timer::Timer;
@@ -34,7 +34,7 @@ impl Future for ClientAbort<'_> {
                 // The property is undefined without the compatibility flag `enable_request_signal`.
                 let signal = worker::js_sys::Reflect::get(request, &"signal".into()).unwrap_or_default();
                 if let Ok(signal) = signal.dyn_into::<AbortSignal>() {
-                    // Without the event, the work just continues.
+                    // An error is ignored: without the listener, the work just continues.
                     let _ = signal.add_event_listener_with_callback("abort", on_abort);
                 }
             })
@@ -42,8 +42,7 @@ impl Future for ClientAbort<'_> {
         if Pin::new(aborted).poll(context).is_pending() {
             return Poll::Pending;
         }
-        // Keeps the runtime's context alive for another iteration of its event loop, in which the cancelled work is
-        // dropped.
+        // Keeps the runtime's context alive for another turn of its event loop, in which the cancelled work is dropped.
         self.context.wait_until(Timer::from(Duration::ZERO));
         Poll::Ready(())
     }

@@ -17,12 +17,12 @@ pub(crate) fn of_request(request: &Request) -> RequestParts {
     }
 }
 
-/// Reads all headers at once: JavaScript's `join` of the list of name-value pairs yields `name,value` lines.
+/// Reads all headers by one call: JavaScript's `join` of the list of name-value pairs returns `name,value` lines.
 pub(crate) fn of(headers: &Headers) -> core::Headers {
     core::Headers::parse(Array::from(headers).join("\n").into())
 }
 
-/// Returns the client's address and port. Only plain workerd reports them; `None` on Cloudflare, which does not set
+/// Returns the client's address and port, which only plain workerd reports; `None` on Cloudflare, which does not set
 /// `clientIp`.
 pub(crate) fn seen_address(request: &Request) -> Option<String> {
     let platform = Reflect::get(request, &"cf".into()).ok()?;
@@ -62,7 +62,7 @@ pub(crate) fn request_init(method: &str, headers: &RequestHeaders<'_>) -> Result
     parse(&text)
 }
 
-/// Builds the runtime's response. The body is that of `answer` or, if that is empty, `stream`.
+/// Builds the runtime's response. Its body is `answer.body` or, if that is empty, `stream`.
 pub(crate) fn answer(answer: &Answer, stream: Option<&ReadableStream>) -> Result<Response, JsValue> {
     let mut text = Vec::with_capacity(1_024);
     text.extend_from_slice(format!(r#"{{"status":{}"#, answer.status).as_bytes());

@@ -57,8 +57,8 @@ pub(crate) fn bind(env: &Env) {
 }
 
 /// Builds a data point for Workers Analytics Engine. `index1` is the project, by which the platform samples; blobs are
-/// labels, doubles are measures. Queries depend on their order, which docs/monitoring.md documents, so new ones are
-/// appended.
+/// labels, doubles are measures. New ones are appended, since queries depend on the order, which docs/monitoring.md
+/// documents.
 fn data_point(request_log: &RequestLog, outcome: &Outcome) -> JsValue {
     let index = Array::of1(&request_log.project().unwrap_or("none").into());
     let blobs = Array::of3(

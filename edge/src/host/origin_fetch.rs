@@ -27,11 +27,12 @@ use worker::web_sys::{AbortController, Request, RequestInit, Response};
 /// Interval of health checks while an origin receives a long body.
 const SENDING_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// The longest interval at which a waiting request asks for its slot. The platform forbids that another request wakes it.
+/// Maximum interval at which a waiting request polls for its slot, since the platform forbids that another request
+/// wakes it.
 const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Maximum length of an answer that the edge holds, since it came before the request's body was sent. The origin's
-/// refusals are shorter; at most 500 requests with forged tokens have a slot, so that they take 8 MB.
+/// Maximum bytes of a response that is held in memory because it came before the request's body was sent. The origin's
+/// refusals are shorter. At most 500 requests with forged tokens have a slot, so their responses take at most 8 MB.
 const HELD_MAX_BYTES: u64 = 16 * 1024;
 
 pub(crate) struct OriginAnswer {
@@ -49,7 +50,7 @@ impl OriginAnswer {
         self.headers.get(name)
     }
 
-    /// Returns the length of a body that may be held in memory.
+    /// Returns the body's length; `None` if the body is too long to hold in memory, compressed, or of unknown length.
     fn short_length(&self) -> Option<u64> {
         match BodyLength::announced(self.header("content-length")) {
             BodyLength::Known(bytes @ ..=HELD_MAX_BYTES) if self.header("content-encoding").is_none() => Some(bytes),
@@ -82,7 +83,7 @@ impl<'a> Forwarding<'a> {
         Self { request, incoming, caller, pipe: None, origin_ms: None }
     }
 
-    /// Sets for whom the request counts in [`Gateway::in_flight`].
+    /// Sets the caller for whom the request counts in [`Gateway::in_flight`].
     pub(crate) fn count_for(&mut self, caller: Caller) {
         self.caller = caller;
     }
@@ -91,14 +92,15 @@ impl<'a> Forwarding<'a> {
         &self.caller
     }
 
-    /// Returns the group of the client's address.
+    /// Returns the result of [`core::address_group`] for the client's address.
     pub(crate) fn address(&self, gateway: &Gateway) -> Box<str> {
         let access = &gateway.config().access;
         let seen = self.seen_address(access);
         core::address_group(core::client_address(self.incoming, access, seen.as_deref()))
     }
 
-    /// Returns the client's address with its port as the runtime tells it; `None` if a header tells the address.
+    /// Returns the client's address and port as the runtime reports them; `None` if the configuration trusts a header
+    /// instead.
     fn seen_address(&self, access: &AccessConfig) -> Option<String> {
         access.client_address.is_none().then(|| headers::seen_address(self.request)).flatten()
     }
@@ -111,20 +113,19 @@ impl<'a> Forwarding<'a> {
         self.incoming
     }
 
-    /// Returns the milliseconds that it took to get the head of an origin's response, or to fail; `None` if forwarding
-    /// was not tried or is not finished.
+    /// Returns the milliseconds until the head of an origin's response arrived or forwarding failed; `None` if
+    /// forwarding was not tried or is not finished.
     pub(crate) fn origin_ms(&self) -> Option<f64> {
         self.origin_ms
     }
 
-    /// Sets the milliseconds until the head of the response, for a request on whose behalf another request asked the
-    /// origin.
+    /// Sets the result of [`Forwarding::origin_ms`] for a request on whose behalf another request asked the origin.
     pub(crate) fn set_origin_ms(&mut self, origin_ms: Option<f64>) {
         self.origin_ms = origin_ms;
     }
 
-    /// Returns the unread rest of the request's body, if it must be drained, or if its pipe must end. There is none if the
-    /// body was piped completely, or if [`body::whole`] has begun to read it.
+    /// Returns the unread rest of the request's body if it must be drained or its pipe must end. `None` if the body was
+    /// piped completely, or if [`body::whole`] has begun to read it.
     pub(crate) fn unread(mut self, gateway: &Gateway) -> Option<Unread> {
         let pipe = self.pipe.take();
         if !self.incoming.head.has_body || pipe.as_ref().is_some_and(BodyPipe::is_sent) {
@@ -139,8 +140,9 @@ impl<'a> Forwarding<'a> {
         }
     }
 
-    /// Sends the request to an origin, and returns the response after checking that it comes from Selkie. A body that is
-    /// read as a whole is read before the request waits for a slot, so that callers who send none occupy no slot.
+    /// Sends the request to an origin, and returns the response after checking that it comes from Selkie. A body that
+    /// is read as a whole is read before the request waits for a slot, so that requests with slow bodies occupy no
+    /// slot.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
         let repeat = plan.repeat(self.incoming);
         let checked = match plan {
@@ -158,8 +160,7 @@ impl<'a> Forwarding<'a> {
         self.send_whole(gateway, body.buffer.clone(), repeat).await
     }
 
-    /// Sends the request to an origin, without a body or with a body that was read before, as [`Forwarding::send`]
-    /// does.
+    /// Like [`Forwarding::send`], but with a body that was read before, or without a body if `body` is `undefined`.
     pub(crate) async fn send_whole(
         &mut self,
         gateway: &Gateway,
@@ -182,7 +183,7 @@ impl<'a> Forwarding<'a> {
         body::whole(self.request, self.counted(gateway, length)).await.map(Some)
     }
 
-    /// Counts a body of which `length` bytes are being read.
+    /// Counts the memory for reading `length` bytes of the body.
     fn counted<'g>(&self, gateway: &'g Gateway, length: u64) -> ReadBody<'g> {
         gateway.bodies().begin(&self.caller, &self.address(gateway), length, now())
     }
@@ -198,12 +199,12 @@ impl<'a> Forwarding<'a> {
     }
 
     async fn send_read(&mut self, gateway: &Gateway, body: JsValue, repeat: Repeat) -> Result<OriginAnswer, Problem> {
-        // The future is boxed, so that its code exists once and not in each caller.
+        // The future is boxed, so that its state machine is compiled once and not into each caller.
         let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, body, None, repeat));
         asking.await
     }
 
-    /// Pipes the body to an origin. Its first bytes come before the request waits for a slot.
+    /// Pipes the body to an origin. Awaits the body's first bytes before the request waits for a slot.
     async fn stream(&mut self, gateway: &Gateway) -> Result<OriginAnswer, Problem> {
         let Some(body) = self.request.body() else {
             return self.send_whole(gateway, JsValue::UNDEFINED, Repeat::IfUnsent).await;
@@ -222,8 +223,9 @@ impl<'a> Forwarding<'a> {
         self.end_pipe(gateway, answer).await
     }
 
-    /// Aborts a request to the origin whose answer came before its body was sent, after reading the answer. Until the body
-    /// ends, the runtime keeps the connection to the origin open, and does not tell the end of the answer.
+    /// Ends a request whose response came before its body was sent: reads the response, then aborts the request to the
+    /// origin. Until the body ends, the runtime keeps the connection to the origin open and does not report the
+    /// response's end.
     async fn end_pipe(
         &self,
         gateway: &Gateway,
@@ -250,8 +252,8 @@ impl<'a> Forwarding<'a> {
         held
     }
 
-    /// Sends the request to one origin after the other until one answers or no further attempt is allowed. With
-    /// `sending`, the transfer of a streamed body, timeouts count from its end.
+    /// Sends the request to one origin after the other until one answers or no further attempt is allowed. `sending` is
+    /// the transfer of a streamed body; with it, timeouts count from the transfer's end.
     async fn ask(
         &mut self,
         gateway: &Gateway,
@@ -269,8 +271,7 @@ impl<'a> Forwarding<'a> {
         outcome
     }
 
-    /// Returns the client's location, or an unknown one if no origin has a region, since the location is not needed
-    /// then.
+    /// Returns the client's location. If no origin has a region, the location is not needed and is returned as unknown.
     fn location(&self, gateway: &Gateway) -> CallerLocation {
         match gateway.origins().have_regions() {
             true => headers::caller_location(self.request),
@@ -286,7 +287,7 @@ impl<'a> Forwarding<'a> {
     }
 }
 
-/// Does what [`core::Attempts`] decides.
+/// Sends the requests and health checks that [`core::Attempts`] decides on.
 struct Asking<'a> {
     gateway: &'a Gateway,
     forwarding: &'a Forwarding<'a>,
@@ -347,7 +348,7 @@ impl Asking<'_> {
     }
 
     /// Sends the request to one origin and waits for the response's head. If the origin is silent for too long, checks
-    /// its health.
+    /// the origin's health.
     async fn attempt(
         &mut self,
         pick: Pick,
@@ -393,8 +394,8 @@ impl Asking<'_> {
         }
     }
 
-    /// Waits until the body is sent, the origin stops reading it, or the origin answers. Fails if the client breaks off
-    /// the body or the origin fails a health check. There is no deadline as long as the origin passes health checks.
+    /// Waits until the body is sent, the origin stops reading, or the origin answers. Fails if the client breaks off
+    /// the body or the origin fails a health check. Has no deadline as long as the origin passes health checks.
     async fn send_body(
         &self,
         pick: Pick,

@@ -1,5 +1,5 @@
-//! The platform's rate limiter, called once for each request that the edge does not refuse and whose key or token it
-//! has recorded, if a limit is configured. Each location of the platform counts separately.
+//! The platform's rate limiter. If a limit is configured, it is called once for each request that the edge does not
+//! refuse and that has a key or token. Each location of the platform counts separately.
 
 use super::log;
 use super::timer::Timer;
@@ -20,8 +20,8 @@ const BINDING: &str = "RATE_LIMITER";
 /// Timeout of the rate limiter, which usually answers within a millisecond.
 const TIMEOUT: Duration = Duration::from_millis(250);
 
-/// Refuses a request if its API key, or the user of its token, has exceeded the rate limit. Allows the request if it
-/// has neither, or if the rate limiter is missing, fails or takes longer than [`TIMEOUT`].
+/// Refuses a request if its API key, or the user of its token, has exceeded the rate limit. Allows a request without
+/// key or token, and all requests if the rate limiter is missing, fails or takes longer than [`TIMEOUT`].
 pub(crate) async fn check(
     env: &Env,
     limit: RateLimit,
@@ -34,7 +34,7 @@ pub(crate) async fn check(
     let asking = pin!(limiter.limit(key));
     match select(asking, Timer::from(TIMEOUT)).await {
         Either::Left((Ok(outcome), _)) if outcome.success => Ok(()),
-        // The platform does not say when the period began, but after a whole period the next request is allowed.
+        // `Retry-After` is a whole period, since the platform does not say when the current period began.
         Either::Left((Ok(_), _)) => Err(limit.exceeded(limit.period())),
         Either::Left((Err(_), _)) | Either::Right(_) => {
             let problem = Problem::internal("The rate limit could not be asked.", "");
@@ -44,8 +44,8 @@ pub(crate) async fn check(
     }
 }
 
-/// Returns the rate limiter's binding; `None` if nothing is bound. Doesn't check its class, which differs for the
-/// stand-in service of tests.
+/// Returns the rate limiter's binding; `None` if nothing is bound. Doesn't check the object's class, since tests bind
+/// another.
 fn limiter(env: &Env) -> Option<RateLimiter> {
     let bound = Reflect::get(env, &BINDING.into()).ok()?;
     bound.is_object().then(|| bound.unchecked_into())

@@ -8,12 +8,13 @@ use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{CryptoKey, SubtleCrypto};
 
 thread_local! {
-    /// The issuers' keys as imported by WebCrypto, so that each is imported once. Only keys in `ISSUERS` get here.
+    /// The issuers' keys that WebCrypto has imported, so that each is imported once. Bounded, since only keys in
+    /// `ISSUERS` are added.
     static IMPORTED: RefCell<Vec<(KeyMaterial, CryptoKey)>> = RefCell::default();
 }
 
-/// Returns whether the key signed the token; `None` if the runtime can't tell, for example because it refuses the key.
-/// Waits for no I/O.
+/// Returns whether the key signed the token; `None` if that is unknown, for example because the runtime refuses the
+/// key. Waits for no I/O.
 pub(crate) async fn has_signed(key: &VerificationKey, token: &UserToken<'_>) -> Option<bool> {
     let subtle: SubtleCrypto = ["crypto", "subtle"]
         .iter()

@@ -23,14 +23,14 @@ pub enum Freshness {
 }
 
 impl AcceptedAge {
-    /// Accepts responses of at most `fresh_seconds`, and no stale ones.
+    /// Accepts responses that are at most `fresh_seconds` old, and no stale responses.
     pub fn fresh(fresh_seconds: u32) -> Self {
         Self { fresh_seconds, stale_seconds: 0 }
     }
 
-    /// Parses a request's `Cache-Control`, and caps the total age at `most` seconds. `None` if the request accepts no
-    /// cached response (`no-cache`, as browsers send on a reload, `no-store`, or no `max-age` above 0), if `most` is 0,
-    /// or if the header is malformed.
+    /// Parses a request's `Cache-Control`: the age of `max-age`, and that of `stale-while-revalidate`, capped at `most`
+    /// seconds in total. `None` if the request accepts no cached response (`no-cache`, as browsers send on a reload,
+    /// `no-store`, or no `max-age` above 0), if `most` is 0, or if the header is malformed.
     pub fn read(cache_control: &str, most: u32) -> Option<Self> {
         let (mut fresh, mut stale) = (None::<u32>, 0);
         for directive in cache_control.split(',') {
@@ -77,7 +77,7 @@ impl AcceptedAge {
     }
 }
 
-/// Parses whole seconds, capped at `u32::MAX`; `None` unless `text` consists of digits, at least one.
+/// Parses whole seconds, capped at `u32::MAX`; `None` if `text` is empty or contains anything but digits.
 fn seconds(text: &str) -> Option<u32> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().unwrap_or(u32::MAX))

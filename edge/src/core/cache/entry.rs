@@ -59,17 +59,17 @@ pub(super) const FILE_REQUEST_HEADERS: [&str; 6] =
 pub enum FetchOutcome {
     /// Store the response, which is small enough to be held in memory.
     Held,
-    /// Don't store a response that also goes to a client, but fetch the whole file in the background and store that
-    /// response: a long response would pile up in memory between a fast and a slow reader, and a partial response is
-    /// not the whole file.
+    /// Don't store this response, which goes to a client; fetch the whole file in the background and store that
+    /// response. For a long response, which would pile up in memory between a fast and a slow reader, and for a partial
+    /// response.
     Streamed,
     Confirmed,
     /// Don't store the response, and remove a file's entry, since the file may have been deleted or made private. The
     /// response has a status that no other outcome covers (such as a 4xx other than 429), or is too long, of unknown
     /// length, compressed, or a file that is not public.
     NotStored,
-    /// Don't store the response, a public file of another version than the requested one. Remove the file's entry only
-    /// if it has the requested version: anyone can request a version that never was.
+    /// Don't store the response, since the file has another version than the requested one. Remove the file's entry
+    /// only if the entry has the requested version: anyone can request a version that never existed.
     OtherVersion,
     /// The origin answered 429 or 5xx, so an expired file may be served.
     Unanswered,
@@ -101,7 +101,7 @@ impl Lookup {
     }
 
     /// Returns the request to send to an origin for the entry: `incoming` without the headers that would make the
-    /// response unfit for other requests. With `known_tag`, the request is a revalidation.
+    /// response invalid for other requests. With `known_tag`, the request is a revalidation.
     pub fn request(
         &self,
         incoming: &IncomingRequest,
@@ -164,9 +164,9 @@ impl Lookup {
         }
     }
 
-    /// Returns the response that a request gets from an entry. `age_ms` is the entry's age; `None` if the entry is just
-    /// being stored. Returns `None` if the entry's headers are malformed, and `precondition_failed` if the file does not
-    /// satisfy `If-Match` or `If-Unmodified-Since`.
+    /// Returns the response that a request gets from an entry. `age_ms` is the entry's age, or `None` if the entry is
+    /// just being stored. Returns `None` if the entry's headers are malformed, and `precondition_failed` if the file
+    /// does not satisfy `If-Match` or `If-Unmodified-Since`.
     pub fn serve(
         &self,
         entry: &Headers,
@@ -238,7 +238,7 @@ fn is_public(cache_control: &str) -> bool {
     says(cache_control, "public") && !says(cache_control, "private") && !says(cache_control, "no-store")
 }
 
-/// The origin calls the current version of a public file immutable.
+/// Returns whether `Cache-Control` is that of a public file's current version, which the origin marks as immutable.
 fn is_immutable(cache_control: &str) -> bool {
     is_public(cache_control) && says(cache_control, "immutable")
 }

@@ -85,7 +85,7 @@ impl Cacheable {
         }
     }
 
-    /// Parses a read's body and returns the lookup; `None` if the read doesn't ask for records but, for example, for
+    /// Parses a read's body and returns the lookup; `None` if the read asks for something other than records, such as
     /// `explain`.
     pub fn finish(self, cache: &Cache, body: &[u8]) -> Result<Option<Lookup>, Problem> {
         let (principal, pending, accepted_age) = match self {
@@ -102,7 +102,7 @@ impl Cacheable {
             }
             _ => return Ok(None),
         };
-        // The fingerprint depends on the layout of the types, which may differ in another version of the program.
+        // The version is part of the key, since the fingerprint depends on the layout of the types.
         let read = (env!("CARGO_PKG_VERSION"), principal.project(), records);
         let key = cache.key(&Named::Read(read));
         let subject = Subject::Read { key_id: principal.key_id(), max_seconds: cache.read_max_seconds };
@@ -118,8 +118,8 @@ enum Records<'a> {
 }
 
 impl Cache {
-    /// Returns the lookup for a GET or HEAD of a file. `None` unless the query consists of a version and perhaps
-    /// `thumbnail=true`: signed URLs are for private files, and only the origin knows other options.
+    /// Returns the lookup for a GET or HEAD of a file whose query has a version and perhaps `thumbnail=true`. `None`
+    /// for any other query: signed URLs are for private files, and only the origin knows other options.
     pub fn file(&self, path: &FilePath, query: Option<&str>) -> Option<Lookup> {
         let (mut version, mut rendition) = (None, None);
         for option in query?.split('&') {
@@ -143,8 +143,8 @@ impl Cache {
     }
 
     /// Returns the maximum age of a cached response that a request accepts; `None` if the cache may not answer. The
-    /// cache may answer a GET of records, or a query with a short body of known length, that has a read-only key and
-    /// `max-age` but no `X-Selkie-After`, if the configuration allows it.
+    /// cache may answer a GET of records, or a query with a short body of known length. The request must have a
+    /// read-only key and `max-age`, but no `X-Selkie-After`, and the configuration must enable the cache of reads.
     pub(in crate::core) fn accepted_age(
         &self,
         call: &IncomingRequest,

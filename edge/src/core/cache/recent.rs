@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::mem;
 
-/// Maximum keys per generation. There are two generations; a key takes at most 60 bytes, so 250 kB in total.
+/// Maximum number of keys in each of the two generations. A key takes at most 60 bytes, so 250 kB in total.
 const CAPACITY: usize = 2_048;
 
 /// The time of each key's last event, in milliseconds since 1970. When the young generation is full, it replaces the

@@ -10,22 +10,22 @@ use std::rc::Rc;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Milliseconds for which requests wait for the lead: as long as a statement may run by default. After that, the lead
-/// counts as cancelled, since the platform cancels requests without notice.
+/// Maximum milliseconds for which requests wait for the lead: as long as a statement may run by default. After that,
+/// the platform has probably cancelled the lead, which it does without notice.
 const LEAD_MAX_MS: u64 = 30_000;
 
-/// Maximum milliseconds of a lead that fetches a long response to cache it. Other requests don't wait for that lead.
+/// Maximum milliseconds for which a request leads that fetches a long response to cache it. No request waits for it.
 const LONG_LEAD_MAX_MS: u64 = 150_000;
 
-/// Milliseconds after a response that could not be cached (too long, or an error) during which requests for it don't
-/// wait for each other; and milliseconds after a failed revalidation during which the entry is not revalidated again.
+/// Milliseconds after a response that could not be cached (too long, or an error) during which requests for the same
+/// entry don't wait for each other. Also the milliseconds between a failed revalidation of an entry and the next one.
 const BACK_OFF_MS: u64 = 10_000;
 
-/// Maximum keys with a flight or a recent outcome, about 100 bytes each. A request for a further key drops all recent
+/// Maximum number of keys with a flight or a recent outcome, about 100 bytes each. A further key drops all recent
 /// outcomes.
 const ENTRIES_MAX_COUNT: usize = 1_024;
 
-/// Maximum concurrent leads. Each may hold 1 MiB of an isolate's 128 MB.
+/// Maximum number of concurrent leads. Each may hold 1 MiB of an isolate's 128 MB.
 const LEADS_MAX_COUNT: usize = 32;
 
 /// The first pause between two polls of a waiting request. Each further pause is 1.5 times as long, at most
@@ -40,7 +40,7 @@ pub struct Moment(u64);
 /// What a request does after a cache lookup found no fresh entry.
 #[derive(Debug)]
 pub enum Flight {
-    /// This request leads: ask the origin on behalf of all waiting requests, and report the outcome.
+    /// This request leads: ask the origin on behalf of all waiting requests, then end the [`Lead`] with the outcome.
     Lead(Lead),
     /// Wait while another request asks the origin.
     Wait,
@@ -50,8 +50,8 @@ pub enum Flight {
     Alone,
 }
 
-/// Held by the request that asks the origin for an entry. When the `Lead` is dropped, waiting requests look up the
-/// entry again.
+/// Proof that a request asks the origin on behalf of others. When it is dropped, waiting requests look up the entry
+/// again.
 #[derive(Debug)]
 pub struct Lead {
     single_flight: Rc<RefCell<SingleFlight>>,
@@ -67,7 +67,7 @@ enum Entry {
     Unanswered { until_ms: u64 },
 }
 
-/// The flights and their recent outcomes, by the fingerprint of cache key and version.
+/// The flights and the recent outcomes of flights, by [`Lookup::version`](super::Lookup).
 #[derive(Debug, Default)]
 pub(super) struct SingleFlight {
     entries: HashMap<Fingerprint, Entry>,

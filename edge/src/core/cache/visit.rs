@@ -1,10 +1,11 @@
-//! Decides how often one request looks for a cache entry, and whether it waits, asks the origin for all, or is forwarded
-//! alone. Must not use the platform's cache or a clock.
+//! Decides how often one request looks up a cache entry, and whether the request then waits, asks the origin on behalf
+//! of others, or is forwarded for itself alone. Must not use the platform's cache or a clock.
 
 use super::{Cache, Flight, Lookup, Moment};
 use crate::core::incoming_request::IncomingRequest;
 
-/// Maximum lookups of one request: the first, a second one after another request has stored the response, and one more.
+/// Maximum number of lookups by one request: the first, a second after another request has stored the response, and one
+/// more.
 const LOOKUPS_MAX_COUNT: u32 = 3;
 
 #[derive(Debug)]
@@ -21,13 +22,13 @@ impl<'a> Visit<'a> {
         Self { cache, lookup, is_shared: lookup.is_shared(incoming), lookups: 0, has_waited: false }
     }
 
-    /// Begins a lookup; `None` if the request must be forwarded alone.
+    /// Begins a lookup, and returns its logical time; `None` if the request must be forwarded for itself alone.
     pub fn look_up(&mut self) -> Option<Moment> {
         self.lookups += 1;
         (self.lookups <= LOOKUPS_MAX_COUNT).then(|| self.cache.moment())
     }
 
-    /// Decides what follows a lookup, begun at `looked`, that found nothing, or an expired entry.
+    /// Decides what the request does after a lookup, begun at `looked`, that found no entry or an expired one.
     pub fn missed(&mut self, looked: Moment, is_expired: bool, now_ms: u64) -> Flight {
         if !is_expired && (self.has_waited || !self.is_shared) {
             return Flight::Alone;

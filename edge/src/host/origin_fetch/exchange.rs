@@ -11,7 +11,7 @@ use worker::js_sys::{self, Date};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{self, AbortController, RequestInit, Response};
 
-/// A request to an origin in flight. Dropping an abortable exchange before the response arrives aborts the request.
+/// A request in flight. If it has a `controller`, dropping it before the response arrives aborts the request.
 pub(super) struct Exchange {
     answer: Awaited,
     controller: Option<AbortController>,
@@ -24,8 +24,8 @@ impl Exchange {
         Ok(Self { answer: Awaited::from(scope.fetch_with_str_and_init(url, init)), controller: None })
     }
 
-    /// Sends a request that `controller` aborts if the [`Exchange`] is dropped. This makes the request up to a tenth more
-    /// expensive.
+    /// Sends a request that `controller` aborts if the [`Exchange`] is dropped. Costs up to a tenth more than
+    /// [`Exchange::start`].
     pub(super) fn start_abortable(url: &str, init: &RequestInit, controller: AbortController) -> Result<Self, JsValue> {
         init.set_signal(Some(&controller.signal()));
         let mut exchange = Self::start(url, init)?;
@@ -54,8 +54,8 @@ impl Drop for Exchange {
     }
 }
 
-/// Waits for an origin's answer for `silence_max`, and once more if the edge is busy. Otherwise returns whether the
-/// silence counts against the origin, and the exchange.
+/// Waits `silence_max` for an origin's response, and once more if the edge was busy. If no response arrives, returns
+/// the exchange and whether the silence counts against the origin.
 pub(super) async fn wait(
     mut exchange: Exchange,
     silence_max: Duration,

@@ -46,7 +46,7 @@ impl Asking<'_> {
         health
     }
 
-    /// Fails if the origin fails a health check.
+    /// Sends a health check, and fails if the origin does not pass it.
     pub(super) async fn check_alive(&self, pick: Pick, until: u64) -> Result<(), FailedAttempt> {
         let health = self.check(pick, HEALTH_PATH, until).await;
         FailedAttempt::unanswered(health).map_or(Ok(()), Err)
