@@ -12,8 +12,9 @@ use crate::policy::Action;
 use crate::request::RequestHead;
 use std::borrow::Borrow;
 
-/// `authenticate` gets the route's action, or `None` for an invalid name or id in the path. It is not called for
-/// `route_not_found`, `method_not_allowed` and `uri_too_long`; all other errors come after it.
+/// Returns the caller and the request, whose body is not parsed yet. `authenticate` gets the route's action, or `None`
+/// for an invalid name or id in the path. `route_not_found`, `method_not_allowed` and `uri_too_long` are returned
+/// before it is called, all other errors after that.
 pub async fn admit<P: Borrow<Principal>>(
     head: &RequestHead<'_>,
     authenticate: impl AsyncFnOnce(Option<Action>) -> Result<P, Problem>,
@@ -25,13 +26,13 @@ pub async fn admit<P: Borrow<Principal>>(
     Ok((principal, pending))
 }
 
-/// For requests that only the origin can authenticate. Fails as [`admit`] does before it authenticates; `None` for
-/// other faults, which only an authenticated caller may see.
+/// Returns the action of a request that only the origin can authenticate. Fails with the errors that [`admit`] returns
+/// before it authenticates; `None` for other errors, which only an authenticated caller may see.
 pub fn unadmitted_action(head: &RequestHead<'_>) -> Result<Option<Action>, Problem> {
     Ok(resolve(head)?.ok().map(|resource| resource.action(head)))
 }
 
-/// The outer error may be shown to any caller, the inner error only to an authenticated caller.
+/// Returns the route's resource. Any caller may see the outer error, only an authenticated caller the inner one.
 fn resolve(head: &RequestHead<'_>) -> Result<Result<Resource, Problem>, Problem> {
     match route::resolve(head) {
         Err(problem) if is_public(problem.code()) => Err(problem),
@@ -39,7 +40,7 @@ fn resolve(head: &RequestHead<'_>) -> Result<Result<Resource, Problem>, Problem>
     }
 }
 
-/// `body_too_large` for more than [`JSON_BODY_MAX_BYTES`].
+/// Fails with `body_too_large` for more than [`JSON_BODY_MAX_BYTES`].
 pub fn check_body_length(bytes: u64) -> Result<(), Problem> {
     match usize::try_from(bytes) {
         Ok(0..=JSON_BODY_MAX_BYTES) => Ok(()),

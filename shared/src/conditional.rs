@@ -48,7 +48,8 @@ impl Conditions<'_> {
         if has_it { Verdict::NotModified } else { Verdict::Send }
     }
 
-    /// A date must equal `modified`: clients may only send a date that is a strong validator (section 8.8.2.2).
+    /// Returns whether `Range` applies: `If-Range` is missing or names the current version. A date must equal
+    /// `modified`, since clients may only send a date that is a strong validator (section 8.8.2.2).
     pub fn range_holds(&self, validators: &Validators<'_>) -> bool {
         match self.if_range.as_deref().map(str::trim) {
             None => true,
@@ -67,14 +68,14 @@ fn read(date: &str) -> Option<HttpDate> {
     date.trim().parse().ok()
 }
 
-/// Weak and strong tags compare as equal (RFC 9110, section 13.1.2). Parsing stops at the first malformed tag. For
-/// records, `If-Match` is compared in this way too.
+/// Returns whether a list of tags contains `tag`, comparing weak tags as equal to strong ones (RFC 9110, section
+/// 13.1.2). Parsing stops at the first malformed tag. For records, `If-Match` is compared in this way too.
 pub fn names(if_none_match: &str, tag: &str) -> bool {
     let tag = tag.strip_prefix("W/").unwrap_or(tag);
     if_none_match.trim() == "*" || tags(if_none_match).any(|(listed, _)| listed == tag)
 }
 
-/// Weak tags never match, since different bytes may have the same weak tag.
+/// Like [`names`], but weak tags never match, since different bytes may have the same weak tag.
 pub fn names_strongly(if_match: &str, tag: &str) -> bool {
     if_match.trim() == "*" || tags(if_match).any(|(listed, strength)| listed == tag && strength == Strength::Strong)
 }

@@ -8,7 +8,7 @@ use std::fmt;
 
 const PREFLIGHT_CACHE_SECONDS: &str = "86400";
 
-/// The value names `Authorization`, because `*` does not include that header.
+/// Names `Authorization` explicitly, because `*` does not include that header.
 const ALLOWED_HEADERS: &str = "Authorization, Cache-Control, Content-Type, Idempotency-Key, If-Match, If-Modified-Since, If-None-Match, \
                                If-Range, If-Unmodified-Since, Prefer, Range, Tus-Resumable, Upload-Length, Upload-Metadata, \
                                Upload-Offset, X-HTTP-Method-Override, X-Request-Id, X-Selkie-After, traceparent, tracestate, *";
@@ -25,7 +25,7 @@ const EXPOSED_HEADERS: &str = "Accept-Ranges, Age, Allow, Content-Disposition, C
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorsOrigins {
-    /// An empty list allows any origin.
+    /// The allowed origins; an empty list allows any origin.
     listed: Vec<Box<str>>,
 }
 
@@ -43,7 +43,7 @@ impl CorsOrigins {
         Self { listed: Vec::new() }
     }
 
-    /// Parses `*` or a comma-separated list. `invalid_value` if an entry is not an origin.
+    /// Parses `*` or a comma-separated list. Fails with `invalid_value` if an item is not an origin.
     pub fn parse(setting: &str) -> Result<Self, Problem> {
         if setting.trim() == "*" {
             return Ok(Self::any());
@@ -72,8 +72,8 @@ impl CorsOrigins {
         self.listed.iter().any(|listed| **listed == *origin)
     }
 
-    /// The MCP specification demands this (transports, security warning). Requests without `Origin` come from no web
-    /// page. Fails with `permission_denied`.
+    /// Refuses MCP requests of web pages that are not listed, as the MCP specification demands (transports, security
+    /// warning). Fails with `permission_denied`.
     pub fn check_page(&self, path: &str, origin: Option<&str>) -> Result<(), Problem> {
         match origin.filter(|_| path == route::MCP && !self.listed.is_empty()) {
             Some(origin) if !origin.is_empty() && !self.has(origin) => Err(Problem::new(
@@ -85,7 +85,7 @@ impl CorsOrigins {
         }
     }
 
-    /// Only preflight responses (204, no body) have these headers.
+    /// Returns the headers that only preflight responses (204, no body) have.
     pub fn preflight_headers(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
         [
             ("access-control-allow-methods", ALLOWED_METHODS),
@@ -96,8 +96,8 @@ impl CorsOrigins {
     }
 }
 
-/// A preflight needs no API key; any other `OPTIONS` request is an API request. An empty `Origin` counts as missing,
-/// because some HTTP parsers drop empty headers.
+/// Returns whether a request is a CORS preflight, which needs no API key; any other `OPTIONS` request is an API
+/// request. An empty `Origin` counts as missing, because some HTTP parsers drop empty headers.
 pub fn is_preflight(method: &str, origin: Option<&str>, access_control_request_method: Option<&str>) -> bool {
     let has_origin = origin.is_some_and(|origin| !origin.is_empty());
     method == "OPTIONS" && has_origin && access_control_request_method.is_some()

@@ -16,7 +16,8 @@ pub enum Shape {
     Rows,
     /// Exactly one row must be written.
     Row,
-    /// A single set is written like [`Shape::Rows`], unless [`Encoder::take`] was called before the end.
+    /// Several result sets. A single one is written like [`Shape::Rows`], unless [`Encoder::take`] was called before
+    /// the end.
     Sets,
 }
 
@@ -28,7 +29,7 @@ pub struct Trailer {
     pub next: Option<String>,
     /// Further records follow, but there is no cursor of the next page.
     pub more: bool,
-    /// The operations of a batch whose lists were cut.
+    /// The indexes of a batch's operations whose lists were cut.
     pub cut: Vec<usize>,
 }
 
@@ -52,7 +53,7 @@ impl Encoder {
         Self::with(out, Format::Envelope, shape)
     }
 
-    /// CSV begins with a header row of `keys`; formats without an envelope ignore `shape`.
+    /// Begins a response in any format. CSV gets a header row of `keys`; formats without an envelope ignore `shape`.
     pub fn begin_as(format: Format, shape: Shape, keys: &ColumnLabels, capacity: usize) -> Self {
         if format == Format::Envelope {
             return Self::begin(shape, capacity);
@@ -82,8 +83,8 @@ impl Encoder {
         self.rows_in_set = 0;
     }
 
-    /// `write` appends the text of the cell at an index (nothing for a NULL in CSV). In JSON, a nested object is `null`
-    /// if `is_null` is true for the cell `presence`.
+    /// Appends a row. `write` appends the text of the cell at an index (nothing for a NULL in CSV). In JSON, a nested
+    /// object is `null` if `is_null` is true for its cell `presence`.
     #[inline]
     pub fn row(
         &mut self,
@@ -129,7 +130,8 @@ impl Encoder {
         self.sets
     }
 
-    /// A single set becomes [`Shape::Rows`], unless [`Encoder::take`] has already returned the beginning.
+    /// Returns the rest of the body. A single set becomes [`Shape::Rows`], unless [`Encoder::take`] has returned a part
+    /// before.
     pub fn finish(self) -> Vec<u8> {
         self.finish_with(&Trailer::default())
     }
@@ -216,7 +218,7 @@ fn write_line(out: &mut Vec<u8>, keys: &ColumnLabels, mut write: impl FnMut(usiz
     out.extend_from_slice(b"\r\n");
 }
 
-/// `payload` must be JSON.
+/// Returns a whole successful response. `payload` must be JSON.
 pub fn success(payload: &[u8]) -> Vec<u8> {
     success_with(payload, &Trailer::default())
 }

@@ -10,10 +10,10 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Tells the edge what the origin can't reach, so that the edge tries another origin.
+/// Response header by which the origin tells the edge what it can't reach, so that the edge tries another origin.
 pub const UNAVAILABLE_HEADER: &str = "x-selkie-unavailable";
 
-/// The header serves clients and proxies that don't read the body.
+/// Response header with the error code, for clients and proxies that don't read the body.
 pub const CODE_HEADER: &str = "x-selkie-code";
 
 pub const UNAVAILABLE_DATABASE: &str = "database";
@@ -35,12 +35,12 @@ macro_rules! codes {
                 match self { $(ErrorCode::$variant => $status,)* }
             }
 
-            /// `None` if clients should not repeat the same request.
+            /// Returns the usual `Retry-After`; `None` if clients should not repeat the same request.
             pub const fn retry_after_seconds(self) -> Option<u32> {
                 match self { $(ErrorCode::$variant => $retry,)* }
             }
 
-            /// The cause and what to do, as the table of errors in docs/api.md has them. Programs don't need the texts.
+            /// Returns the cause of the error and what to do, for the table of errors in docs/api.md.
             #[cfg(test)]
             pub(crate) const fn documentation(self) -> (&'static str, &'static str) {
                 match self { $(ErrorCode::$variant => (concat!($($cause),+), $mend),)* }
@@ -184,7 +184,7 @@ impl Serialize for ErrorCode {
     }
 }
 
-/// What callers see has no secret, file path or SQL that Selkie generated.
+/// An error of one request. The parts that callers see contain no secret, file path or SQL that Selkie generated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     inner: Box<Inner>,
@@ -237,14 +237,14 @@ impl Problem {
         self
     }
 
-    /// The hint may name something that the caller must not know.
+    /// Drops the hint, which may name something that the caller must not know.
     pub fn without_hint(mut self) -> Self {
         self.inner.hint = None;
         self
     }
 
-    /// MariaDB's message, the hint, the field and the constraint may show what the caller's role hides. Keeps what is
-    /// [`Problem::shown_to_roles`].
+    /// Removes MariaDB's message, the hint, the field and the constraint, which may show what the caller's role hides.
+    /// Keeps the parts that [`Problem::shown_to_roles`] names.
     pub fn without_database_message(mut self) -> Self {
         match &mut self.inner.details {
             Some(details) if details.refusal.is_some() && details.shown != ShownToRoles::Everything => {
@@ -278,7 +278,8 @@ impl Problem {
         self
     }
 
-    /// Changes the further faults too. The message of `rejected_by_database` stays unchanged.
+    /// Adds the index of a batch's operation, also to the further faults. The message of `rejected_by_database` is
+    /// kept.
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
             self.inner.message = format!("Operation {at}: {}", self.inner.message).into();
@@ -303,7 +304,7 @@ impl Problem {
         self.with_retry_after(allowance.seconds())
     }
 
-    /// Ignored for codes that are not retryable.
+    /// Sets `Retry-After`, which is not sent for codes that are not retryable.
     pub fn with_retry_after(mut self, seconds: u32) -> Self {
         self.inner.retry_after_seconds = Some(seconds);
         self
@@ -325,7 +326,6 @@ impl Problem {
         self.inner.hint.as_deref()
     }
 
-    /// Logged, but never sent to callers.
     pub fn cause(&self) -> Option<&str> {
         self.inner.cause.as_deref()
     }
@@ -334,7 +334,8 @@ impl Problem {
         self.inner.details.as_ref()
     }
 
-    /// Always [`CODE_HEADER`]; others depend on the code and on the values that were added.
+    /// Returns the headers of the error response: [`CODE_HEADER`], and others that depend on the code and the added
+    /// values.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
         let allow = self.inner.allow.map(|methods| ("allow", Cow::Borrowed(methods)));
         let allowance = self.inner.allowance.as_ref();
@@ -357,7 +358,7 @@ impl Problem {
             .chain(allowance.map(|(name, value)| (name, Cow::Owned(value))))
     }
 
-    /// `{"success":false,"payload":null,"error":{…}}`, with `errors` if there are several faults.
+    /// Returns `{"success":false,"payload":null,"error":{…}}`, with `errors` if there are several faults.
     pub fn to_json(&self, request_id: &str) -> Vec<u8> {
         let envelope = ErrorEnvelope {
             success: false,
@@ -410,7 +411,7 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// `None` if no name is similar, or `wanted` is longer than [`IDENTIFIER_MAX_CHARS`].
+/// Returns the most similar name; `None` if none is similar or `wanted` is longer than [`IDENTIFIER_MAX_CHARS`].
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // The time grows with the product of both lengths. A longer text is hardly a misspelt name.
     if wanted.chars().nth(IDENTIFIER_MAX_CHARS).is_some() {

@@ -1,6 +1,6 @@
 //! Cache keys for parsed values: SHA-256 of the bytes that [`std::hash::Hash`] writes. Values of one type have the same
-//! fingerprint only if they mean the same; values of different types may share one. Fingerprints differ between targets
-//! and versions, so they must not be stored permanently.
+//! fingerprint only if their meaning is the same; values of different types may collide. Fingerprints differ between
+//! targets and versions, so they must not be stored permanently.
 
 use sha2::{Digest, Sha256};
 use std::collections::BinaryHeap;
@@ -27,7 +27,7 @@ pub fn hex(bytes: &[u8]) -> String {
     digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }
 
-/// The order of the items makes no difference.
+/// Hashes the items so that their order makes no difference.
 pub(crate) fn unordered<T: Hash, H: Hasher>(items: &[T], state: &mut H) {
     // A heap adds less code to the edge's wasm than a sort.
     let prints: BinaryHeap<Fingerprint> = items.iter().map(Fingerprint::of).collect();

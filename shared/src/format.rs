@@ -1,4 +1,4 @@
-//! The format of the rows in a response, chosen by the `Accept` header, and in an insert's body. Errors are always
+//! The format of rows: in a response, where the `Accept` header chooses it, or in an insert's body. Errors are always
 //! JSON.
 
 use crate::operation::headers::other_than_json;
@@ -13,8 +13,9 @@ pub enum Format {
 }
 
 impl Format {
-    /// RFC 9110, section 12.5.1. CSV or NDJSON is chosen only if its weight is greater than that of `application/json`,
-    /// or at least that of `*/*` and `application/*` if `application/json` is not listed. Never refuses.
+    /// Chooses the format by `Accept` (RFC 9110, section 12.5.1). Chooses CSV or NDJSON only if its weight is greater
+    /// than that of `application/json` or, if that is not listed, at least that of `*/*` and `application/*`. Never
+    /// refuses.
     pub fn from_accept(accept: Option<&str>) -> Self {
         let mut json = Wish::default();
         let mut best = (Self::Envelope, 0);
@@ -30,7 +31,8 @@ impl Format {
         if json.is_preferred_to(best.1) { Self::Envelope } else { best.0 }
     }
 
-    /// `None` for a type, charset or variant that is not supported; a missing type means JSON.
+    /// Returns the format of a body; `None` if the type, charset or variant is not supported. A missing type means
+    /// JSON.
     pub fn of_body(content_type: Option<&str>) -> Option<Self> {
         if other_than_json(content_type).is_none() {
             return Some(Self::Envelope);
@@ -49,8 +51,9 @@ impl Format {
         }
     }
 
-    /// The end of an answer that broke off: a JSON text or CSV cell that is never closed. Needed because proxies,
-    /// workerd among them, end a broken answer like a complete one. Empty for the envelope, which is not closed then.
+    /// Returns the text that ends a broken-off response: a JSON text or CSV cell that is never closed. Needed because
+    /// proxies, such as workerd, end a broken response like a complete one. Empty for the envelope, which stays
+    /// unclosed itself.
     pub const fn cut_mark(self) -> &'static str {
         match self {
             Self::Envelope => "",
@@ -91,7 +94,7 @@ const NAMES: [(&str, Wanted); 7] = [
 ];
 
 impl Range {
-    /// `None` for a type or variant that is not supported, such as CSV without a header row.
+    /// Parses one item of `Accept`; `None` if the type or variant is not supported, such as CSV without a header row.
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let media_type = parts.next()?;
@@ -113,7 +116,7 @@ impl Range {
     }
 }
 
-/// Weights in thousandths. JSON's own entry takes precedence over wildcards.
+/// The weights of JSON in `Accept`, in thousandths. `exact`, of `application/json`, takes precedence over wildcards.
 #[derive(Default)]
 struct Wish {
     exact: Option<u16>,
@@ -129,7 +132,7 @@ impl Wish {
     }
 }
 
-/// Returns thousandths. An invalid weight counts as one thousandth, the smallest above 0.
+/// Parses a weight into thousandths. An invalid weight counts as one thousandth, the smallest above 0.
 fn parse_weight(text: &str) -> u16 {
     let thousandths = |text: &str| -> Option<u16> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

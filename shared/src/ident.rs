@@ -4,7 +4,7 @@
 use crate::error::{ErrorCode, Problem};
 use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS, ROLE_NAME_MAX_CHARS};
 
-/// MariaDB's rules for quoted identifiers ("Identifier Names" in its documentation).
+/// Checks a name by MariaDB's rules for quoted identifiers ("Identifier Names" in its documentation).
 fn check(kind: &str, name: &str) -> Result<(), Problem> {
     let fault = if name.is_empty() {
         "is empty"
@@ -22,8 +22,8 @@ fn check(kind: &str, name: &str) -> Result<(), Problem> {
     Err(Problem::new(ErrorCode::InvalidIdentifier, format!("The {kind} name {} {fault}.", shown(name))))
 }
 
-/// Compares as a server with `lower_case_table_names=1` does: letter by letter. [`str::to_lowercase`] makes two letters
-/// of `İ`, and another `σ` at the end of a word.
+/// Returns the name in lower case, letter by letter, as a server with `lower_case_table_names=1` compares names.
+/// [`str::to_lowercase`] differs: it makes two letters of `İ`, and another `σ` at the end of a word.
 pub fn folded(name: &str) -> String {
     name.chars().filter_map(|letter| letter.to_lowercase().next()).collect()
 }
@@ -49,7 +49,7 @@ pub fn shown(name: &str) -> String {
     text
 }
 
-/// Escapes characters that break or reorder a line of text, or that a terminal obeys.
+/// Escapes control characters, and characters that break or reorder a line of text.
 pub fn printable(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {
@@ -62,7 +62,8 @@ pub fn printable(text: &str) -> String {
     printable
 }
 
-/// Line ends, Unicode's bidirectional controls and the byte-order mark could disguise the rest of a message.
+/// Returns whether a character could disguise the rest of a message: a line end, bidirectional control or byte-order
+/// mark.
 fn breaks_lines(c: char) -> bool {
     matches!(
         c,
@@ -70,7 +71,7 @@ fn breaks_lines(c: char) -> bool {
     )
 }
 
-/// `as_str` and `Display` of a type that wraps checked text.
+/// Implements `as_str` and `Display` for a type that wraps checked text.
 macro_rules! checked_text {
     ($type:ident) => {
         impl $type {
@@ -95,7 +96,6 @@ macro_rules! identifier {
         pub struct $type(Box<str>);
 
         impl $type {
-            /// `invalid_identifier` if the name breaks MariaDB's rules for quoted identifiers.
             pub fn parse(name: &str) -> Result<Self, Problem> {
                 check($kind, name)?;
                 Ok(Self(name.into()))
@@ -114,10 +114,10 @@ identifier!(
 identifier!(FieldName, "field");
 
 impl TableName {
-    /// One per database; records inserts with an `Idempotency-Key`.
+    /// The table, one per database, that records inserts with an `Idempotency-Key`.
     pub const RECEIPTS: &str = "selkie_receipts";
 
-    /// Selkie's own tables, which the API hides.
+    /// Returns whether this is a table of Selkie's own, which the API hides.
     pub fn is_system(&self) -> bool {
         // Some servers ignore the case of table names.
         self.0.eq_ignore_ascii_case(Self::RECEIPTS)
@@ -125,21 +125,20 @@ impl TableName {
 }
 
 impl DatabaseName {
-    /// The API neither lists nor opens such a schema; only the grants decide whether a statement for `/sql` may name
-    /// it.
+    /// Returns whether this is a schema of MariaDB or of Selkie, which the API neither lists nor opens. For statements
+    /// of `/sql`, only MariaDB's grants decide.
     pub fn is_system(&self) -> bool {
         const SYSTEM: [&str; 5] = ["information_schema", "mysql", "performance_schema", "sys", "selkie"];
         SYSTEM.iter().any(|name| self.0.eq_ignore_ascii_case(name))
     }
 }
 
-/// 1 to 32 lower-case letters, digits and inner hyphens. Without underscores, so that the grant pattern `<project>\_%`
-/// of one project never matches the databases of another.
+/// A project's name: 1 to 32 lower-case letters, digits and inner hyphens. It has no underscores, so that the grant
+/// pattern `<project>\_%` of one project never matches the databases of another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ProjectName(Box<str>);
 
 impl ProjectName {
-    /// `invalid_identifier` if the name breaks the rules of [`ProjectName`].
     pub fn parse(name: &str) -> Result<Self, Problem> {
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
         let well_formed = (1..=PROJECT_NAME_MAX_CHARS).contains(&name.len())
@@ -156,13 +155,12 @@ impl ProjectName {
 
 checked_text!(ProjectName);
 
-/// 1 to 64 lower-case letters, digits, underscores and inner hyphens, but not `full` or `read`, which name the access
-/// of keys without a role.
+/// A role's name: 1 to 64 lower-case letters, digits, underscores and inner hyphens, but not `full` or `read`, which
+/// name the access of keys without a role.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RoleName(Box<str>);
 
 impl RoleName {
-    /// `invalid_identifier` if the name breaks the rules of [`RoleName`].
     pub fn parse(name: &str) -> Result<Self, Problem> {
         let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_';
         let well_formed = (1..=ROLE_NAME_MAX_CHARS).contains(&name.len())

@@ -37,7 +37,8 @@ impl Value {
         }
     }
 
-    /// Returns the value for messages. A number of more than 40 characters is shown by its kind.
+    /// Returns the value for messages: a text, or a number of at most 40 characters. Other values are shown by their
+    /// kind.
     pub fn shown(&self) -> String {
         const NUMBER_MAX_BYTES: usize = 40;
         match self {
@@ -47,7 +48,7 @@ impl Value {
         }
     }
 
-    /// `text` was validated by serde_json. Fails for a lone surrogate such as `"\ud800"`, which that validation
+    /// Parses `text`, which serde_json has validated. Fails for a lone surrogate such as `"\ud800"`, which serde_json
     /// accepts.
     pub(crate) fn of(text: &str) -> Result<Self, serde_json::Error> {
         Ok(match text.as_bytes() {
@@ -114,8 +115,8 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// `invalid_json` unless the body is UTF-8 and nests at most [`JSON_NESTING_MAX_LEVELS`] levels. Drops a byte-order
-/// mark.
+/// Returns the body as text without a byte-order mark. Fails with `invalid_json` if the body is not UTF-8 or nests
+/// deeper than [`JSON_NESTING_MAX_LEVELS`] levels.
 pub fn check(body: &[u8]) -> Result<&str, Problem> {
     let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
     let text = std::str::from_utf8(body).map_err(|fault| {
@@ -148,7 +149,8 @@ fn nesting(text: &[u8]) -> usize {
     deepest
 }
 
-/// `at` is the index of the string's first character. Returns the end of the text if there is no closing quote.
+/// Returns the index after a string's closing quote, or the end of the text if there is none. `at` is the index of the
+/// string's first character.
 fn string_end(text: &[u8], mut at: usize) -> usize {
     while let Some(rest) = text.get(at..) {
         match memchr::memchr2(b'"', b'\\', rest) {
@@ -175,7 +177,7 @@ pub fn items(text: &str, most: usize) -> Result<Vec<Value>, serde_json::Error> {
     Ok(items)
 }
 
-/// Outside of strings. No list or object in the text has more parts than this number plus one.
+/// Counts the commas outside of strings. No list or object in the text has more parts than this number plus one.
 pub fn commas(text: &str) -> usize {
     let (mut count, mut in_string, mut escaped) = (0, false, false);
     for byte in text.bytes() {
@@ -246,7 +248,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for ObjectMembers<'de, V> {
     }
 }
 
-/// Up to this number, comparing with each key is faster than a hash set.
+/// Number of keys up to which comparing with each key is faster than a hash set.
 const FEW_KEYS: usize = 16;
 
 fn is_repeated<'a, V>(members: &[(Cow<'a, str>, V)], seen: &mut HashSet<Cow<'a, str>>, key: &str) -> bool {
@@ -288,8 +290,9 @@ impl<'de> Visitor<'de> for Items {
     }
 }
 
-/// `invalid_json` if the body is not UTF-8 or not JSON, or nests too deep; `invalid_body` if it is not an object,
-/// repeats a key or has more than [`JSON_MEMBERS_MAX_COUNT`] keys.
+/// Returns the members of a body that is an object. Fails with `invalid_json` if the body is not UTF-8 or not JSON, or
+/// nests too deep; with `invalid_body` if it is no object, repeats a key or has more than [`JSON_MEMBERS_MAX_COUNT`]
+/// keys.
 pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
     let text = check(body)?;
     let members = serde_json::from_str::<ObjectMembers<'_, V>>(text);

@@ -32,7 +32,8 @@ use uuid::Uuid;
 
 const ISSUER: &str = "selkie";
 
-/// The claim `iss` of links to the console keeps links from being accepted as keys.
+/// The claim `iss` of tokens in log-in links to the console. It differs from that of API keys, so that a link is no
+/// key.
 const LINK_ISSUER: &str = "selkie-console";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -115,7 +116,7 @@ enum AccessClaim {
     Role,
 }
 
-/// Need not be valid: [`verify`] checks the claims of a key and returns a [`Principal`].
+/// The claims of an API key or console link. They are unchecked: [`verify`] checks them and returns a [`Principal`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyClaims {
     iss: String,
@@ -162,8 +163,8 @@ impl KeyClaims {
         self
     }
 
-    /// The signature must have been verified; the expiry is not checked. `None` also if the role does not fit `acc`, or
-    /// `iat` is more than [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
+    /// Checks the claims except the expiry; the signature must have been verified. Returns `None` for invalid claims,
+    /// also if the role does not fit `acc` or `iat` is more than [`CLOCK_SKEW_MAX_SECONDS`] after `now`.
     fn into_principal(self, issuer: &str, now: u64) -> Option<Principal> {
         let key_id = Uuid::try_parse(&self.sub).ok().filter(|id| {
             // Other code compares ids as text, so only one spelling is accepted.
@@ -186,7 +187,8 @@ impl KeyClaims {
     }
 }
 
-/// Proven by the signature of an API key, a console link or a user's token. The key may have been revoked meanwhile.
+/// An authenticated caller, proven by the signature of an API key, a console link or a user's token. The key may have
+/// been revoked meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     key_id: Uuid,
@@ -196,12 +198,13 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// `subject` is the user's [`subject_id`]; `expires_at` is in seconds since 1970.
+    /// Creates the principal of a user. `subject` is the result of [`subject_id`]; `expires_at` is in seconds since
+    /// 1970.
     pub fn of_user(project: ProjectName, subject: Uuid, grant: Grant, expires_at: u64) -> Self {
         Self { key_id: subject, project: Arc::new(project), grant, expires_at: Some(expires_at) }
     }
 
-    /// A UUIDv7 of an API key or link, or a UUIDv8 of a user.
+    /// Returns the UUIDv7 of an API key or link, or the UUIDv8 of a user.
     pub fn key_id(&self) -> Uuid {
         self.key_id
     }
@@ -221,12 +224,12 @@ impl Principal {
         self
     }
 
-    /// The key is invalid from this second since 1970 on.
+    /// Returns the second since 1970 from which on the key is invalid; `None` if it never expires.
     pub fn expires_at(&self) -> Option<u64> {
         self.expires_at
     }
 
-    /// `expired_key` if `now` (seconds since 1970) is at or after [`Principal::expires_at`].
+    /// Fails with `expired_key` if `now` (seconds since 1970) is at or after [`Principal::expires_at`].
     pub fn check_lifetime(&self, now: u64) -> Result<(), Problem> {
         match self.expires_at {
             Some(end) if now >= end => Err(Problem::new(ErrorCode::ExpiredKey, "The key's lifetime is over.")
@@ -236,19 +239,20 @@ impl Principal {
     }
 }
 
-/// Accepts `Bearer <key>`, or only `<key>`; `now` is in seconds since 1970. `missing_key`; `expired_key` from `exp` on;
-/// `invalid_key` if the key is malformed, was not signed by this installation or was issued in the future.
+/// Verifies an API key in the form `Bearer <key>` or `<key>`; `now` is in seconds since 1970. Fails with `missing_key`;
+/// with `expired_key` from `exp` on; with `invalid_key` if the key is malformed, was not signed by this installation or
+/// was issued in the future.
 pub fn verify(authorization: Option<&str>, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
     Token::from_header(authorization)?.verify(keys, now)
 }
 
-/// The token is unverified and has at most [`AUTHORIZATION_MAX_BYTES`] bytes.
+/// An unverified token of at most [`AUTHORIZATION_MAX_BYTES`] bytes.
 #[derive(Clone, Copy)]
 pub struct Token<'a>(&'a str);
 
 impl<'a> Token<'a> {
-    /// `missing_key` without a token; `invalid_key` if the header is too long, has another scheme than `Bearer`, or has
-    /// white space within the token.
+    /// Fails with `missing_key` without a token; with `invalid_key` if the header is too long, has another scheme than
+    /// `Bearer`, or has white space within the token.
     pub fn from_header(authorization: Option<&'a str>) -> Result<Self, Problem> {
         let header = authorization.unwrap_or_default();
         if header.len() > AUTHORIZATION_MAX_BYTES {
@@ -274,12 +278,13 @@ impl<'a> Token<'a> {
         TokenDigest(Sha256::digest(self.0.as_bytes()).into())
     }
 
-    /// Takes about 0.1 ms: callers should cache the principal under [`Token::digest`]. Fails as [`verify`] does.
+    /// Verifies the token as [`verify`] does. This takes about 0.1 ms: callers should cache the principal by
+    /// [`Token::digest`].
     pub fn verify(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
         self.verify_of(ISSUER, keys, now)
     }
 
-    /// Verifies a link to the console. Doesn't check whether the link was used before.
+    /// Verifies the token of a log-in link to the console. Doesn't check whether the link was used before.
     pub fn verify_link(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
         self.verify_of(LINK_ISSUER, keys, now)
     }
@@ -310,7 +315,7 @@ fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidKey, message)
 }
 
-/// The same for every kind of forgery, so that a forger learns nothing.
+/// Returns the same problem for every kind of forgery, so that a forger learns nothing.
 fn foreign() -> Problem {
     invalid("The key is malformed or was not signed by this installation.")
 }

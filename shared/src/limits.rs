@@ -5,18 +5,18 @@
 /// origin's setting `json_body_max_bytes`; a larger body gets a 413. Bounds memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Larger bodies, and those of unknown length, are streamed to the origin unparsed: all requests of a Cloudflare
-/// isolate share 128 MiB of memory.
+/// Maximum bytes of a body that the edge parses. Longer ones, and those of unknown length, are streamed to the origin:
+/// all requests of a Cloudflare isolate share 128 MiB of memory.
 pub const EDGE_CHECKED_BODY_MAX_BYTES: usize = 1024 * 1024;
 
-/// Choosing an origin loops over all of them, and the bit set of tried origins has 32 bits.
+/// Maximum number of origins. Choosing one loops over all of them, and the bit set of tried origins has 32 bits.
 pub const ORIGINS_MAX_COUNT: usize = 16;
 
-/// A longer path and query get a 414, whose hint names the `POST` route for long queries.
+/// Maximum bytes of path and query; more get a 414, whose hint names the `POST` route for long queries.
 pub const URL_MAX_BYTES: usize = 16 * 1024;
 
-/// Maximum headers of a request, without the headers that proxies add; more get a 431. The origin's HTTP parser accepts
-/// 100 headers, which leaves 25 for proxies.
+/// Maximum number of headers of a request, without those that proxies add; more get a 431. The origin's HTTP parser
+/// accepts 100 headers, which leaves 25 for proxies.
 pub const HEADERS_MAX_COUNT: usize = 75;
 
 /// Maximum size of the names and values of a request's headers; more gets a 431. Together with the longest URL and the
@@ -49,14 +49,14 @@ pub const BATCH_MAX_ROWS: usize = 10_000;
 /// fields. Without this limit, rows that each name a new field would turn 200 KB of text into gigabytes of empty cells.
 pub const BATCH_MAX_CELLS: usize = 2_000_000;
 
-/// Each operation takes at least one round trip to MariaDB, while the locks of earlier operations are held.
+/// Maximum operations of a `/batch`. Each takes a round trip to MariaDB or more, while earlier ones hold their locks.
 pub const BATCH_OPERATIONS_MAX_COUNT: usize = 1_000;
 
 /// Maximum commas in one `/batch`. The number of commas bounds the number of values of all its operations together.
 /// Equal to the maximum of cells of all its inserts together.
 pub const BATCH_COMMAS_MAX_COUNT: usize = BATCH_MAX_CELLS;
 
-/// Maximum bytes that the references (`$ref`) of a batch stand for, together: an id may be a long text.
+/// Maximum total bytes of the ids that replace references (`$ref`) in a batch: an id may be a long text.
 pub const BATCH_REFERENCED_MAX_BYTES: usize = 1024 * 1024;
 
 /// Maximum rows that the operations of one `/batch` return together, or that one write returns. The response is
@@ -65,17 +65,17 @@ pub const BATCH_ANSWER_MAX_ROWS: usize = 10_000;
 
 pub const BATCH_ANSWER_MAX_BYTES: usize = JSON_BODY_MAX_BYTES;
 
-/// Maximum memory of the answers above [`UNCOUNTED_ANSWER_MAX_BYTES`] that are held as a whole while their clients read
-/// them: single records, batches, lists that are no streams.
+/// Maximum memory of the responses above [`UNCOUNTED_ANSWER_MAX_BYTES`] that are held as a whole while their clients
+/// read: single records, batches, lists that are not streamed.
 pub const HELD_ANSWERS_MAX_BYTES: u64 = 512 * 1024 * 1024;
 
-/// A quarter: eight answers of [`BATCH_ANSWER_MAX_BYTES`], as many as a project has connections.
+/// The maximum for one project: eight responses of [`BATCH_ANSWER_MAX_BYTES`], as many as a project has connections.
 pub const HELD_ANSWERS_PER_PROJECT_MAX_BYTES: u64 = HELD_ANSWERS_MAX_BYTES / 4;
 
-/// Maximum size of an answer that does not count. The system takes a short answer at once for most clients.
+/// Maximum bytes of a response that is not counted: for most clients, the system takes a short response at once.
 pub const UNCOUNTED_ANSWER_MAX_BYTES: u64 = 64 * 1024;
 
-/// The same over HTTP/2, where one connection may let 256 answers wait without end: together 2 MiB.
+/// The same for HTTP/2, where a client may leave 256 responses of a connection unread: 2 MiB in total.
 pub const UNCOUNTED_HTTP2_ANSWER_MAX_BYTES: u64 = 8 * 1024;
 
 pub const IDEMPOTENCY_KEY_MAX_BYTES: usize = 255;
@@ -119,14 +119,14 @@ pub const LIST_MAX_VALUES: usize = 10_000;
 /// Maximum commas in one `query`, `updateKeyValues` or `deleteKeyValues`: bounds the values of all its lists together.
 pub const CONDITION_COMMAS_MAX_COUNT: usize = 100_000;
 
-/// More would save nothing further, but take longer.
+/// Maximum records that coalesced reads get by one statement. More would save nothing further, but take longer.
 pub const COALESCED_READ_MAX_RECORDS: usize = 64;
 
 /// Maximum inserts that are coalesced into one statement. More would save nothing further per row, and a refused row
 /// would cause more other rows to be inserted again.
 pub const COALESCED_INSERT_MAX_ROWS: usize = 64;
 
-/// MariaDB keeps 300 bytes for each value in a prepared statement.
+/// Maximum values of a coalesced insert: MariaDB keeps 300 bytes for each value in a prepared statement.
 pub const COALESCED_INSERT_MAX_VALUES: usize = 2_048;
 
 /// Maximum size of a row that is coalesced with others. 64 such rows take 1 MiB, far less than MariaDB's default
@@ -148,7 +148,7 @@ pub const ROLE_MAX_BYTES: usize = 256 * 1024;
 /// its columns, and the facts of its keys. A view of 1,000 columns may repeat a long list of ENUM members in each.
 pub const TABLE_DESCRIPTION_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The descriptions of all tables of a database, and its foreign keys, as MariaDB gives them.
+/// Maximum bytes of the descriptions of all tables and foreign keys of a database, as MariaDB gives them.
 pub const DATABASE_DESCRIPTION_MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// Maximum bytes of one description of the API: an OpenAPI document, or the types of a language. About 4,000 tables.
@@ -166,8 +166,8 @@ pub const ROLES_PER_PROJECT_MAX_BYTES: usize = 64 * ROLE_MAX_BYTES;
 /// Maximum keys of one project that are neither revoked nor expired. Users in larger numbers have tokens of an issuer.
 pub const KEYS_PER_PROJECT_MAX_COUNT: usize = 10_000;
 
-/// Keys of one project that are revoked or expired and stay in its list. Each new key deletes the oldest beyond that, but
-/// none that ended within the last minutes.
+/// Maximum number of revoked or expired keys in a project's list. A new key deletes the oldest ones beyond that, except
+/// those that ended within the last minutes.
 pub const DEAD_KEYS_PER_PROJECT_MAX_COUNT: usize = 10_000;
 
 /// Default number of entries of one page of the lists of keys and roles.
@@ -180,7 +180,7 @@ pub const ROLE_TABLES_MAX_COUNT: usize = 1_000;
 /// Maximum size of the claims that a key carries for its role, as JSON.
 pub const KEY_CLAIMS_MAX_BYTES: usize = 1_024;
 
-/// Selkie's own tokens have about 350 bytes, those of other issuers some thousand.
+/// Maximum bytes of `Authorization`. Selkie's own tokens have about 350, those of other issuers some thousand.
 pub const AUTHORIZATION_MAX_BYTES: usize = 8 * 1_024;
 
 /// Maximum issuers whose tokens one project accepts from its users. All issuers are read at each change of keys.
@@ -202,10 +202,11 @@ pub const JWKS_FETCH_MAX_SECONDS: u64 = 5;
 /// Seconds after which an issuer's JWK set that is in use is fetched again.
 pub const JWKS_REFRESH_SECONDS: u64 = 10 * 60;
 
-/// Without this pause, anybody could cause fetches by tokens with an unknown `kid`.
+/// Minimum seconds between fetches of a JWK set. Otherwise tokens with an unknown `kid` could cause any number of
+/// fetches.
 pub const JWKS_FETCH_MIN_SECONDS: u64 = 60;
 
-/// The pause before the first successful fetch: until then, no token of the issuer can be verified.
+/// Minimum seconds between fetches until the first succeeds: until then, no token of the issuer can be verified.
 pub const JWKS_FIRST_FETCH_MIN_SECONDS: u64 = 5;
 
 /// Maximum issuers whose tokens an edge verifies. A Cloudflare variable has at most 5 KB, enough for about ten RSA keys
@@ -233,28 +234,29 @@ pub const RATE_PERIOD_MAX_SECONDS: u32 = 60 * 60;
 /// bytes each: 13 MB. If there are more callers, the counters of the least busy ones are reset.
 pub const RATED_KEYS_MAX_COUNT: usize = 65_536;
 
-/// Maximum requests that wait for an origin at an isolate of the edge, and whose callers the edge has verified. Each
-/// takes a connection to the origin and some 100 KB. As many more wait for one of these to end.
+/// Maximum requests of verified callers that an isolate of the edge has in flight to origins. Each takes a connection
+/// to the origin and some 100 KB. As many more may wait for their turn.
 pub const EDGE_REQUESTS_MAX_COUNT: usize = 1_000;
 
-/// Maximum requests that wait for an origin at an isolate of the edge with users' tokens that the edge can't verify.
+/// Maximum requests in flight from an isolate of the edge to origins with users' tokens that the edge can't verify.
 pub const EDGE_UNVERIFIED_REQUESTS_MAX_COUNT: usize = EDGE_REQUESTS_MAX_COUNT / 2;
 
-/// Maximum requests without a key that wait for an origin at an isolate of the edge: public media, `/docs`, `/console`.
+/// Maximum requests in flight from an isolate of the edge to origins without a key: public media, `/docs`, `/console`.
 pub const EDGE_PUBLIC_REQUESTS_MAX_COUNT: usize = EDGE_REQUESTS_MAX_COUNT / 2;
 
-/// Maximum requests for `/readyz` that wait for an origin at an isolate of the edge.
+/// Maximum requests for `/readyz` in flight from an isolate of the edge to origins.
 pub const EDGE_HEALTH_REQUESTS_MAX_COUNT: usize = 16;
 
 /// Maximum milliseconds for which a request at the edge waits until it may be sent to an origin.
 pub const EDGE_QUEUE_WAIT_MAX_MS: u64 = 5_000;
 
-/// Maximum memory of the bodies that an isolate of the edge reads as a whole at the same time, and of the long ones among
-/// those that have arrived. A body counts its announced length and [`EDGE_BODY_OVERHEAD_BYTES`].
+/// Maximum memory of the bodies that an isolate of the edge is reading as a whole; the same again for those that have
+/// arrived, where only long ones are refused. A body counts with its announced length plus
+/// [`EDGE_BODY_OVERHEAD_BYTES`].
 pub const EDGE_BODIES_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What a body that is being read counts beside its length, in bytes: at most 2,048 bodies are read at the same time. A
-/// longer body is a long one.
+/// Bytes that count for each body besides its length, so that at most 2,048 bodies are read at the same time. A body of
+/// more bytes than this is a long one.
 pub const EDGE_BODY_OVERHEAD_BYTES: u64 = 32 * 1024;
 
 /// Maximum seconds in which a body that the edge reads as a whole must arrive.
@@ -290,7 +292,8 @@ pub const UPLOADS_PER_PROJECT_MAX_COUNT: u64 = 128;
 /// slowest mobile networks. Without a minimum, a slow body could occupy an upload slot for days.
 pub const BODY_MIN_BYTES_PER_SECOND: u64 = 1_024;
 
-/// A JSON body has the time that the largest one needs at this rate, since each holds memory of its project.
+/// Rate at which the largest JSON body just arrives in time. All have the same time, since each holds memory of its
+/// project.
 pub const JSON_BODY_BYTES_PER_SECOND: u64 = 32 * 1024;
 
 /// Maximum parameters of one `/sql` statement: MariaDB counts them in 16 bits.
@@ -324,14 +327,14 @@ pub const MEDIA_LIST_MAX_ITEMS: u64 = 10_000;
 /// Maximum lifetime of a signed URL: a week. A signed URL can't be revoked.
 pub const SIGNED_URL_MAX_SECONDS: u64 = 7 * 24 * 60 * 60;
 
-/// Default maximum. It allows 190 MB of files in JSON, since base64 makes them a third larger.
+/// Default maximum of an upload's body. It allows 190 MB of files in JSON, since base64 makes them a third larger.
 pub const UPLOAD_BODY_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Default maximum number of files in one upload.
 pub const UPLOAD_MAX_ITEMS: usize = 64;
 
-/// Four times the default maximum of an upload. The hashes take 8.5 kB of a header, of which Cloudflare accepts 128 kB
-/// and other proxies 16 kB.
+/// Maximum files that one response purges: four times the default maximum of an upload. Their hashes take 8.5 kB in a
+/// header; Cloudflare accepts 128 kB of headers, and other proxies 16 kB.
 pub const PURGED_MAX_COUNT: usize = 256;
 
 /// Maximum size of a key or short text (a name, a folder) of an upload. In JSON, the text counts as written: a name of
@@ -353,7 +356,7 @@ pub const UPLOAD_BOUNDARY_MAX_BYTES: usize = 70;
 /// since four base64 characters encode 3 bytes.
 pub const UPLOAD_CHUNK_BYTES: usize = 65_535;
 
-/// As many as the largest cameras produce. Even a small file can claim billions.
+/// Maximum pixels of an image: as many as the largest cameras produce. Even a small file can claim billions.
 pub const IMAGE_MAX_PIXELS: u64 = 100_000_000;
 
 /// Maximum width or height of an image in pixels: JPEG's own limit.
@@ -369,7 +372,7 @@ pub const IMAGE_FILE_MAX_BYTES: u64 = 1024 * 1024 * 1024;
 /// bytes per pixel. With this limit, the whole process fits a machine of 512 MB.
 pub const IMAGE_MEMORY_MAX_BYTES: u64 = 380_000_000;
 
-/// The images of 16 requests of 64 files. A queued image takes no memory.
+/// Maximum queued images: those of 16 requests of 64 files. A queued image takes no memory.
 pub const IMAGE_QUEUE_MAX_COUNT: usize = 1_024;
 
 /// Maximum images of one project that are queued or being decoded: half of all.

@@ -11,7 +11,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 pub use cache_purge::{ACCEPTS_PURGE_HEADER, FilePathHash, PURGE_HEADER, project_to_purge, purge_project};
 
-/// All except the unreserved characters of RFC 3986.
+/// The percent-encoded characters: all except the unreserved ones of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A file's name without its folder: no slash, at most 255 bytes.
@@ -19,8 +19,8 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 pub struct MediaName(Box<str>);
 
 impl MediaName {
-    /// Drops a leading `/`. `invalid_body` if the name is empty, `.` or `..`, too long, or has a character that is not
-    /// allowed.
+    /// Parses a name, and drops a leading `/`. Fails with `invalid_body` if the name is empty, `.` or `..`, too long,
+    /// or has a character that is not allowed.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let name = text.strip_prefix('/').unwrap_or(text);
         if name.contains('/') {
@@ -30,7 +30,7 @@ impl MediaName {
         Ok(Self(name.into()))
     }
 
-    /// Returns lower case; `None` for `README` and `.profile`.
+    /// Returns the extension in lower case; `None` for names such as `README` and `.profile`.
     pub fn extension(&self) -> Option<String> {
         let (stem, extension) = self.0.rsplit_once('.')?;
         (!stem.is_empty() && !extension.is_empty()).then(|| extension.to_lowercase())
@@ -39,7 +39,7 @@ impl MediaName {
 
 checked_text!(MediaName);
 
-/// Parts separated by slashes, at most 255 bytes; empty for the root.
+/// A folder's path: parts separated by slashes, at most 255 bytes; empty for the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FolderPath(Box<str>);
 
@@ -48,8 +48,8 @@ impl FolderPath {
         Self::default()
     }
 
-    /// Drops a leading and a trailing slash. `invalid_body` if the path is too long, or a part is no valid
-    /// [`MediaName`].
+    /// Parses a path, and drops a leading and a trailing slash. Fails with `invalid_body` if the path is too long, or a
+    /// part is no valid [`MediaName`].
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let path = text.strip_prefix('/').unwrap_or(text);
         if path.is_empty() {
@@ -63,7 +63,7 @@ impl FolderPath {
         Ok(Self(path.into()))
     }
 
-    /// Outermost first, then the folder itself; without the root.
+    /// Returns the folders that contain this folder, the outermost first, then the folder itself; without the root.
     pub fn lineage(&self) -> impl Iterator<Item = &str> {
         let ends = self.0.match_indices('/').map(|(at, _)| at);
         let own = (!self.0.is_empty()).then_some(self.0.len());
@@ -92,7 +92,7 @@ fn check_part(kind: &str, whole: &str, part: &str) -> Result<(), Problem> {
     Err(refused(kind, whole, fault))
 }
 
-/// After such a character, `gpj.exe` would be shown as `exe.jpg`.
+/// Returns whether a character changes how text is displayed: after some, `gpj.exe` would be shown as `exe.jpg`.
 fn disguises(c: char) -> bool {
     matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -107,7 +107,7 @@ fn refused(kind: &str, text: &str, fault: &str) -> Problem {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MediaKind {
-    /// An image gets a thumbnail if a decoder supports its format.
+    /// An image; it gets a thumbnail if a decoder supports its format.
     Image,
     Video,
     Audio,
@@ -147,7 +147,7 @@ pub struct FilePath {
 impl FilePath {
     pub const PREFIX: &'static str = "/media/";
 
-    /// `path` is percent-encoded, as received. `media_not_found` for a path that no file can have.
+    /// Parses `path`, percent-encoded as received. Fails with `media_not_found` for a path that no file can have.
     pub fn parse(path: &str) -> Result<Self, Problem> {
         Self::read(path).ok_or_else(Self::not_found)
     }
@@ -173,13 +173,13 @@ impl FilePath {
         url_path(self.project.as_str(), self.folder.as_str(), &self.name.0)
     }
 
-    /// The problem is the same for a file that the caller may not see.
+    /// Returns the problem for a missing file, and also for a file that the caller may not see.
     pub fn not_found() -> Problem {
         Problem::new(ErrorCode::MediaNotFound, "There is no such file.")
     }
 }
 
-/// Returns a percent-encoded path. The names must be valid.
+/// Returns the percent-encoded path of a file's URL. The names must be valid.
 pub fn url_path(project: &str, folder: &str, name: &str) -> String {
     let mut path = format!("{}{project}", FilePath::PREFIX);
     let parts = folder.split('/').filter(|part| !part.is_empty());

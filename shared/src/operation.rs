@@ -40,10 +40,10 @@ pub struct TablePath {
     pub table: TableName,
 }
 
-/// MariaDB's maximum of columns in a key.
+/// Maximum number of columns in a key of MariaDB.
 const KEY_PARTS_MAX_COUNT: usize = 32;
 
-/// The column `id`, or else the primary key; several values for a composite key.
+/// A record's id in the path: the value of the column `id` or else of the primary key, which may have several columns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordId {
     whole: String,
@@ -51,8 +51,8 @@ pub struct RecordId {
 }
 
 impl RecordId {
-    /// Plain commas separate a composite key's parts. An encoded comma (`%2C`) belongs to a part, unless there is no
-    /// plain comma: see [`RecordId::parts`].
+    /// Decodes an id. Plain commas separate a composite key's parts. An encoded comma (`%2C`) belongs to a part, unless
+    /// there is no plain comma: see [`RecordId::parts`].
     fn decode(segment: &str) -> Result<Self, Problem> {
         let parts = segment
             .split(',')
@@ -67,7 +67,8 @@ impl RecordId {
         &self.whole
     }
 
-    /// `None` if the id has another number of parts. An id without plain commas is split at its encoded commas.
+    /// Returns the parts of a key of `wanted` columns; `None` if the id has another number of parts. An id without
+    /// plain commas is split at its encoded commas.
     pub fn parts(&self, wanted: usize) -> Option<Vec<&str>> {
         let parts: Vec<&str> = match self.parts.as_slice() {
             [whole] => whole.split(',').collect(),
@@ -77,7 +78,8 @@ impl RecordId {
     }
 }
 
-/// The origin parses the bodies of uploads, MCP messages and management requests.
+/// A parsed request. The bodies of uploads, MCP messages and management requests are not part of it; the origin parses
+/// them.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     target_pointer_width = "64",
@@ -105,7 +107,7 @@ pub enum Listing {
     Tables(DatabaseName),
 }
 
-/// A description contains only what the caller may use.
+/// A form of the API's description, which contains only what the caller may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApiForm {
     OpenApi,
@@ -148,12 +150,12 @@ pub enum RecordOperation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyUse {
     None,
-    /// Read as a whole: JSON, CSV or NDJSON for [`Pending::finish`], or an MCP message or a management request, which the
-    /// origin parses.
+    /// A body that is read as a whole: JSON, CSV or NDJSON for [`Pending::finish`], or an MCP message or a management
+    /// request, which the origin parses.
     Json,
-    /// JSON or multipart with files, parsed as they arrive, without [`Pending::finish`].
+    /// Files in JSON or multipart, parsed as they arrive, without [`Pending::finish`].
     Upload,
-    /// Stored as they arrive, without [`Pending::finish`].
+    /// The bytes of a resumable upload, stored as they arrive, without [`Pending::finish`].
     Bytes,
 }
 
@@ -209,7 +211,8 @@ impl RecordOperation {
         }
     }
 
-    /// `None` unless only `Prefer: return=representation` asks for the records.
+    /// Returns the write without its preference if only `Prefer: return=representation` asks for the records; otherwise
+    /// `None`.
     pub fn without_preference(&self) -> Option<Self> {
         self.write_options().filter(|options| options.preference == Some(Preference::Representation))?;
         let mut plain = self.clone();
@@ -223,7 +226,7 @@ impl RecordOperation {
         Some(plain)
     }
 
-    /// [`Action::Explain`] needs more access than other reads.
+    /// Returns the action that the body or options additionally ask for: [`Action::Explain`], which needs more access.
     pub fn further_action(&self) -> Option<Action> {
         match self {
             Self::Read(Read { answer, .. }) | Self::ReadOne(ReadOne { answer, .. }) => {
@@ -233,7 +236,7 @@ impl RecordOperation {
         }
     }
 
-    /// A read may be run twice.
+    /// Returns whether the operation is a read, which may be run twice.
     pub fn is_read(&self) -> bool {
         matches!(self, Self::Read(_) | Self::ReadOne(_))
     }
@@ -243,9 +246,9 @@ impl RecordOperation {
 pub struct Pending {
     action: Action,
     step: ExpectedBody,
-    /// Reported after the access check.
+    /// The problem of the body's type or encoding, reported after the access check.
     unreadable: Option<Problem>,
-    /// Everything until [`Pending::permit`] sets it.
+    /// The caller's grant; full access until [`Pending::permit`] sets it.
     grant: Grant,
 }
 
@@ -287,7 +290,7 @@ impl ExpectedBody {
 }
 
 impl Pending {
-    /// `resource` is that of the head.
+    /// Parses the head. `resource` must be the result of routing the same head.
     pub(crate) fn parse(head: &RequestHead<'_>, resource: Resource) -> Result<Self, Problem> {
         let action = resource.action(head);
         let pairs = options::pairs(head.query, texts(&resource))?;
@@ -351,8 +354,9 @@ impl Pending {
         self.step.body()
     }
 
-    /// `full_access_required` for a read-only key, `role_forbids` if no role can allow the action,
-    /// `unsupported_media_type` for the body. [`Pending::finish`] checks an action that only the body asks for.
+    /// Checks the access and the body's type. Fails with `full_access_required` for a read-only key, `role_forbids` if
+    /// no role can allow the action, or `unsupported_media_type`. [`Pending::finish`] checks an action that only the
+    /// body asks for.
     pub(crate) fn permit(mut self, grant: &Grant) -> Result<Self, Problem> {
         permit(self.action, grant)?;
         self.check_body_type()?;
@@ -360,14 +364,14 @@ impl Pending {
         Ok(self)
     }
 
-    /// `unsupported_media_type` for the body's `Content-Type` or `Content-Encoding`.
+    /// Fails with `unsupported_media_type` if the body's `Content-Type` or `Content-Encoding` is not supported.
     pub fn check_body_type(&self) -> Result<(), Problem> {
         self.unreadable.clone().map_or(Ok(()), Err)
     }
 
-    /// Ignores `body` if the operation has none, and for uploads, MCP messages and management requests. Fails with
-    /// 400s, `unsupported_media_type`, or, if the body asks for more than the key may do, `full_access_required` or
-    /// `role_forbids`.
+    /// Parses the body. Ignores `body` if the operation has none, and for uploads, MCP messages and management
+    /// requests. Fails with a 400, with `unsupported_media_type`, or, if the body asks for more than the key may do,
+    /// with `full_access_required` or `role_forbids`.
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
         let operation = match self.step {
@@ -389,8 +393,8 @@ impl Pending {
     }
 }
 
-/// Route, method, options and content type. Headers of resumable uploads also fail with `precondition_failed`,
-/// `invalid_media` or `invalid_body`.
+/// Parses route, method, options and content type. Headers of resumable uploads can also fail with
+/// `precondition_failed`, `invalid_media` or `invalid_body`.
 pub fn parse_head(head: &RequestHead<'_>) -> Result<Pending, Problem> {
     Pending::parse(head, route::resolve(head)?)
 }

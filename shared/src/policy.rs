@@ -1,4 +1,4 @@
-//! The access that each action needs. MariaDB's grants enforce read-only or full access to databases again.
+//! The access that each action needs. MariaDB's grants also enforce the difference between read-only and full access.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Access, Grant};
@@ -82,15 +82,15 @@ impl Action {
     }
 }
 
-/// `OTHER` for an unknown method: a label of bounded cardinality.
+/// Returns the method, or `OTHER` for an unknown method: a label of bounded cardinality.
 pub fn method_label(method: &str) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     let known = KNOWN.into_iter().find(|known| *known == method);
     known.unwrap_or("OTHER")
 }
 
-/// `full_access_required` for a read-only key; `role_forbids` for a role if no role can allow the action. The origin
-/// checks the role's own rules.
+/// Fails with `full_access_required` for a read-only key, and with `role_forbids` if no role can allow the action. The
+/// origin checks the rules of the caller's role.
 pub fn permit(action: Action, grant: &Grant) -> Result<(), Problem> {
     match (grant, action.needs()) {
         (Grant::Full, _) | (Grant::Read, Access::Read) => Ok(()),
@@ -109,7 +109,6 @@ pub fn role_forbids(what: &str) -> Problem {
         .with_hint("Ask whoever manages the project to allow it in the role, or for a key with another role.")
 }
 
-/// These methods never change data.
 pub const READ_METHODS: &[&str] = &["GET", "HEAD", "OPTIONS"];
 
 pub fn table_methods(may: impl Fn(Action) -> bool) -> Vec<&'static str> {

@@ -7,11 +7,12 @@ use std::ops::Range;
 pub enum Extent {
     Whole,
     Part(Range<u64>),
-    /// The range has no byte of the file: the response is a 416.
+    /// The range contains no byte of the file: the response is a 416.
     Beyond,
 }
 
-/// A malformed range, another unit than bytes, or several ranges select the whole file, as the RFC allows.
+/// Returns the bytes that `range` selects. A malformed range, another unit than bytes, or several ranges select the
+/// whole file, as the RFC allows.
 pub fn extent(range: &str, size: u64) -> Extent {
     let Some((unit, spec)) = range.split_once('=') else {
         return Extent::Whole;

@@ -15,7 +15,7 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// The text is for messages. The caller handles `off`.
+    /// The expected form, for error messages. [`RateLimit::parse`] leaves `off` to its caller.
     pub const EXPECTED: &'static str = "requests/time, such as 100/1s or 6000/1m, with a time of at most 1h; or off";
 
     /// Parses `100/1s`, `6000/1m` or `50000/1h`.
@@ -42,7 +42,7 @@ impl RateLimit {
         Duration::from_secs(self.seconds.into())
     }
 
-    /// The full limit is restored after `restored`.
+    /// Returns the state of a limit with `requests` left. The full limit is restored after `restored`.
     pub fn left(self, requests: u32, restored: Duration) -> Allowance {
         Allowance { limit: self, remaining: requests, seconds: whole_seconds(restored) }
     }
@@ -83,7 +83,7 @@ impl Allowance {
         ]
     }
 
-    /// Seconds until the full limit is restored or, for an exceeded limit, until the caller may retry.
+    /// Returns the seconds until the full limit is restored or, for an exceeded limit, until the caller may retry.
     pub fn seconds(&self) -> u32 {
         self.seconds
     }

@@ -8,19 +8,19 @@ use crate::error::{ErrorCode, Problem};
 use crate::limits::{CONNECTION_NAMES_MAX_COUNT, HEADERS_MAX_BYTES, HEADERS_MAX_COUNT, URL_MAX_BYTES};
 use std::borrow::Cow;
 
-/// The `X-Selkie-Position` of a write: a read with this header sees the write, or fails if the database does not reach
-/// the position in time.
+/// Request header with the `X-Selkie-Position` of a write. A read with this header sees the write, or fails if the
+/// database does not reach the position in time.
 pub const AFTER_HEADER: &str = "x-selkie-after";
 
-/// Header of CSV and NDJSON: a maximum of the server or of the role withholds records. The envelope has `limited`.
+/// Response header of CSV and NDJSON: a maximum of the server or the role withheld records. The envelope has `limited`.
 pub const LIMITED_HEADER: &str = "x-selkie-limited";
 
-/// Header of CSV and NDJSON: records follow that `limit` or a maximum left out. The envelope has `next` or `more`.
+/// Response header of CSV and NDJSON: `limit` or a maximum cut off further records. The envelope has `next` or `more`.
 pub const MORE_HEADER: &str = "x-selkie-more";
 
 const CONNECTION: &str = "connection";
 
-/// These headers are not counted, so that a request has the same number at the origin as at the edge.
+/// Headers that are not counted, so that a request has the same number of headers at the origin as at the edge.
 const ADDED_BY_PROXIES: [&str; 21] = [
     "accept-encoding",
     "cdn-loop",
@@ -45,7 +45,7 @@ const ADDED_BY_PROXIES: [&str; 21] = [
     crate::media::ACCEPTS_PURGE_HEADER,
 ];
 
-/// Fails with `uri_too_long`, or `invalid_request` for characters that must be percent-encoded.
+/// Checks a URL. Fails with `uri_too_long`, or `invalid_request` for characters that must be percent-encoded.
 pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     check_url_length(path, query)?;
     let parts = [path, query.unwrap_or_default()];
@@ -55,7 +55,7 @@ pub fn check_url(path: &str, query: Option<&str>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Resolves as URL parsers do (WHATWG URL, path state). Cloudflare's runtime resolves only some dot segments.
+/// Resolves `.` and `..` as URL parsers do (WHATWG URL, path state). Cloudflare's runtime resolves only some of them.
 pub fn resolve_dot_segments(path: &str) -> Cow<'_, str> {
     if path.split('/').all(|segment| Dots::of(segment).is_none()) {
         return Cow::Borrowed(path);
@@ -105,9 +105,10 @@ pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> 
     Err(url_too_long())
 }
 
-/// Names are lower case; equal names must be adjacent. `invalid_request`; `headers_too_large` beyond the limits,
-/// without the headers of proxies, of which only the names in `Connection` have a limit; `invalid_body` for `Trailer`, since some HTTP implementations don't find the end of
-/// a body with trailers.
+/// Checks headers with names in lower case; equal names must be adjacent. Fails with `invalid_request` for a malformed
+/// header, with `headers_too_large` beyond the limits, and with `invalid_body` for `Trailer`, since some HTTP
+/// implementations don't find the end of a body with trailers. Headers of proxies have no limit, except that of names
+/// in `Connection`.
 pub fn check_headers<'a, I>(headers: impl Fn() -> I) -> Result<(), Problem>
 where
     I: Iterator<Item = (&'a str, &'a [u8])>,
@@ -191,12 +192,12 @@ impl<'a> Size<'a> {
     }
 }
 
-/// HTTP forbids these bytes in a header's value (RFC 9110, section 5.5).
+/// Returns whether HTTP forbids the byte in a header's value (RFC 9110, section 5.5).
 const fn is_control(byte: u8) -> bool {
     (byte < b' ' && byte != b'\t') || byte == 0x7f
 }
 
-/// Such characters are accepted only percent-encoded. The replacement character stands for bytes that are not UTF-8.
+/// Returns whether a part has characters that must be percent-encoded. U+FFFD stands for bytes that are not UTF-8.
 fn has_forbidden_character(part: &str) -> bool {
     let is_forbidden = |byte: u8| byte <= b' ' || matches!(byte, 0x7f | b'"' | b'<' | b'>' | b'\\' | b'`');
     part.bytes().any(is_forbidden) || (!part.is_ascii() && part.contains('\u{fffd}'))

@@ -5,7 +5,7 @@ use crate::limits::REQUEST_ID_MAX_BYTES;
 
 pub const HEADER: &str = "x-request-id";
 
-/// A request id has only characters that need no quoting in a header or a log line.
+/// A request id. Its characters need no quoting in a header or a log line.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RequestId(Box<str>);
 

@@ -1,5 +1,5 @@
-//! The data of a request that edge and origin log: no values of records, no names that callers chose except the
-//! project's, and of API keys and users only the ids.
+//! The data of a request that edge and origin log: no values of records, no names except the project's, and only the
+//! ids of API keys and users.
 
 use crate::error::{ErrorCode, Problem};
 use crate::key::{Principal, TokenDigest, UserIdentity};
@@ -13,7 +13,7 @@ pub enum UserCaller {
     Unverified(TokenDigest),
 }
 
-/// Later values for the same part are ignored.
+/// What is known of a request. Each part is recorded once; later values are ignored.
 #[derive(Debug)]
 pub struct RequestLog {
     method: &'static str,
@@ -34,7 +34,8 @@ impl RequestLog {
         }
     }
 
-    /// Returns the recorded caller, which may be an earlier one. At the edge, [`RequestLog::user`] records users.
+    /// Records the caller and returns the recorded one, which may be an earlier one. At the edge, [`RequestLog::user`]
+    /// records users.
     pub fn caller(&self, principal: impl Into<Arc<Principal>>) -> &Principal {
         self.caller.get_or_init(|| principal.into())
     }
@@ -43,7 +44,8 @@ impl RequestLog {
         self.user.get_or_init(|| caller);
     }
 
-    /// The id of the key or of a token's subject, or the digest of an unverified token.
+    /// Returns the name by which the request is rate-limited: the id of the key or of a token's subject, or the digest
+    /// of an unverified token.
     pub fn rate_limited_as(&self) -> Option<String> {
         let user = || {
             self.user.get().map(|caller| match caller {
@@ -80,17 +82,17 @@ impl RequestLog {
         self.user.get().copied()
     }
 
-    /// The id of the API key or, at the origin, of the user.
+    /// Returns the id of the API key or, at the origin, of the user.
     pub fn key(&self) -> Option<Uuid> {
         self.caller.get().map(|caller| caller.key_id())
     }
 
-    /// The method is a label of bounded cardinality.
+    /// Returns the method as a label of bounded cardinality.
     pub fn method(&self) -> &'static str {
         self.method
     }
 
-    /// The route also labels metrics; `none` without a route.
+    /// Returns the route, which also labels metrics; `none` without a route.
     pub fn route_name(&self) -> &'static str {
         self.route.get().copied().unwrap_or("none")
     }

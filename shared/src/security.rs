@@ -1,7 +1,7 @@
 //! Security headers of responses, the same at edge and origin. Media files and browser pages have their own.
 
-/// Browsers must not treat JSON as HTML or a script, load anything for it, show it in a frame, or send its URL as a
-/// referrer. Other websites can read it only by CORS.
+/// Headers that forbid browsers to treat JSON as HTML or a script, load anything for it, show it in a frame, or send
+/// its URL as a referrer. Other websites can read it only by CORS.
 pub const HEADERS: [(&str, &str); 4] = [
     ("x-content-type-options", "nosniff"),
     ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
@@ -9,8 +9,8 @@ pub const HEADERS: [(&str, &str); 4] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// Browsers then use only https for a year.
+/// Header that makes browsers use only https for a year.
 pub const HTTPS_HEADER: (&str, &str) = ("strict-transport-security", "max-age=31536000");
 
-/// The edge proves its identity by this request header, and drops it from clients' requests.
+/// Request header by which the edge proves its identity. The edge drops it from clients' requests.
 pub const EDGE_SECRET_HEADER: &str = "x-selkie-edge";

@@ -1,9 +1,9 @@
 //! W3C Trace Context (level 1): parses `traceparent`, and writes the header with a span of this server.
 
-/// `00-{trace}-{span}-{flags}`
+/// Request header with the caller's span: `00-{trace}-{span}-{flags}`.
 pub const TRACEPARENT: &str = "traceparent";
 
-/// Passed on only together with a valid [`TRACEPARENT`].
+/// Request header that is forwarded only together with a valid [`TRACEPARENT`].
 pub const TRACESTATE: &str = "tracestate";
 
 const BYTES: usize = 55;
@@ -12,7 +12,7 @@ const BYTES: usize = 55;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceSpan {
     text: [u8; BYTES],
-    /// Hexadecimal digits; zeros if the trace begins with this span.
+    /// The id of the caller's span in hexadecimal digits; zeros if the trace begins with this span.
     parent: [u8; 16],
 }
 
@@ -72,12 +72,12 @@ impl TraceSpan {
         text(&self.text[36..52])
     }
 
-    /// Zeros if the trace begins with this span.
+    /// Returns the id of the caller's span; zeros if the trace begins with this span.
     pub fn parent(&self) -> &str {
         text(&self.parent)
     }
 
-    /// "sampled" asks each server to record its spans.
+    /// Returns the flag that asks each server to record its spans.
     pub fn is_sampled(&self) -> bool {
         self.text[54] == b'1'
     }

@@ -44,22 +44,22 @@ impl UploadLimits {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// The value is the file's index in [`ParsedUpload::items`].
+    /// A file begins. The value is its index in [`ParsedUpload::items`].
     ItemBegins(usize),
-    /// The bytes are decoded, and there is at least one.
+    /// Decoded bytes of the file, at least one.
     Data(&'a [u8]),
     ItemEnds,
 }
 
-/// Only refers to bytes in the reader's own memory ([`UploadStep::Decoded`], [`UploadStep::Held`]), so that the step does
-/// not borrow the reader.
+/// A reader's next event. Bytes in the reader's own memory are not contained ([`UploadStep::Decoded`],
+/// [`UploadStep::Held`]), so that the step does not borrow the reader.
 enum UploadStep<'i> {
     NeedsInput,
     Begins(usize),
     Slice(&'i [u8]),
     /// The bytes are in the JSON reader's buffer: see [`json::JsonReader::decoded`].
     Decoded,
-    /// Bytes that looked like the beginning of a multipart delimiter, as a range of it: see
+    /// File content that looked like the beginning of the multipart delimiter, as a range of the delimiter: see
     /// [`multipart::MultipartReader::held`].
     Held(Range<usize>),
     Ends,
@@ -79,7 +79,6 @@ pub(crate) enum Encoding<'a> {
 }
 
 impl<'a> Encoding<'a> {
-    /// `unsupported_media_type` if the type is neither JSON nor `multipart/form-data`.
     pub(crate) fn of(content_type: Option<&'a str>) -> Result<Self, Problem> {
         match (other_than_json(content_type), content_type) {
             (None, _) | (_, None) => Ok(Self::Json),
@@ -107,8 +106,8 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// `unsupported_media_type` for other types than JSON and `multipart/form-data`; `invalid_body` for a multipart
-    /// type without a valid boundary.
+    /// Fails with `unsupported_media_type` if the type is neither JSON nor `multipart/form-data`, and with
+    /// `invalid_body` if a multipart type has no valid boundary.
     pub fn new(content_type: Option<&str>, limits: UploadLimits) -> Result<Self, Problem> {
         let reader = match Encoding::of(content_type)? {
             Encoding::Json => BodyReader::Json(Box::new(json::JsonReader::new(limits))),
@@ -119,7 +118,7 @@ impl Parser {
         Ok(Self { reader, limits, taken: 0, refused: None })
     }
 
-    /// Call [`Feed::next_event`] until it returns `None`.
+    /// Takes the next piece of the body. Call [`Feed::next_event`] until it returns `None`.
     pub fn feed<'a>(&'a mut self, input: &'a [u8]) -> Feed<'a> {
         let room = usize::try_from(self.limits.body_bytes - self.taken).unwrap_or(usize::MAX);
         let rest = &input[..input.len().min(room)];
@@ -127,8 +126,8 @@ impl Parser {
         Feed { is_cut: rest.len() < input.len(), parser: self, rest }
     }
 
-    /// The whole body must have been fed. `invalid_json` or `invalid_body` if the body ended early, or has no file or
-    /// no `type`.
+    /// Returns the form once the whole body has been fed. Fails with `invalid_json` or `invalid_body` if the body ended
+    /// early, or has no file or no `type`.
     pub fn finish(self) -> Result<ParsedUpload, Problem> {
         if let Some(problem) = self.refused {
             return Err(problem);
@@ -148,7 +147,7 @@ pub struct Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// `None` once all bytes are consumed. After an error, every later call returns the same problem.
+    /// Returns the next event; `None` once all bytes are consumed. After an error, every call returns the same problem.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, Problem> {
         if let Some(problem) = &self.parser.refused {
             return Err(problem.clone());

@@ -59,12 +59,10 @@ impl FailedAttempt {
         Self::of(NoAnswer::Timeout.problem(), FailureCause::Slow)
     }
 
-    /// Returns the failure of a request whose client broke off the body.
     pub fn broken_off(problem: Problem) -> Self {
         Self::of(problem, FailureCause::Client)
     }
 
-    /// Returns the failure of a connection that could not be opened or broke.
     pub fn broken(cause: FailureCause, runtime_message: String) -> Self {
         Self { runtime_message, ..Self::of(NoAnswer::Unreachable.problem(), cause) }
     }

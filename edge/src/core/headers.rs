@@ -22,7 +22,6 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Parses `name,value` lines.
     pub fn parse(text: String) -> Self {
         let mut ends = Vec::with_capacity(32);
         let mut start = 0;

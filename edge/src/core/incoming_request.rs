@@ -28,7 +28,6 @@ pub enum BodyLength {
 }
 
 impl BodyLength {
-    /// Parses `Content-Length`.
     pub fn announced(content_length: Option<&str>) -> Self {
         match content_length.map(str::parse) {
             Some(Ok(bytes)) => Self::Known(bytes),
@@ -75,7 +74,6 @@ impl IncomingRequest {
         Ok(Self { head, path, body, request_id, trace })
     }
 
-    /// Returns the HTTP method, in upper case.
     pub fn method(&self) -> &str {
         &self.head.method
     }
@@ -85,7 +83,6 @@ impl IncomingRequest {
         split_url(&self.head.url).1
     }
 
-    /// Returns a header's value; `None` if it is missing. `name` must be in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.head.headers.get(name)
     }

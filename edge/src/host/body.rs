@@ -128,7 +128,6 @@ impl Drop for BodyPipe {
     }
 }
 
-/// Returns the problem of a body that the client broke off.
 pub(crate) fn broken_off() -> Problem {
     Problem::new(ErrorCode::InvalidBody, "The body ended before its announced length.")
 }

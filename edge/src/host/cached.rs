@@ -59,7 +59,6 @@ enum Fetched {
 /// The result of asking an origin, and the milliseconds until the head of the response arrived.
 type Delivered<T> = (Outcome<T>, Option<f64>);
 
-/// Answers a request from the cache, or asks an origin and stores the response.
 pub(crate) async fn answer(
     gateway: &Rc<Gateway>,
     forwarding: &mut Forwarding<'_>,

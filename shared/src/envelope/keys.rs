@@ -6,7 +6,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label<'a> {
     Field(&'a str),
-    /// `"author":{"id":1,"name":"x"}`, or `"author":null`.
+    /// A nested object: `"author":{"id":1,"name":"x"}`, or `"author":null`.
     Object {
         name: &'a str,
         fields: Vec<&'a str>,
@@ -15,7 +15,7 @@ pub enum Label<'a> {
     },
 }
 
-/// Keys are stored as bytes to write, such as `{"id":` and `,"title":`. Cells of nested objects count too.
+/// The keys of all cells, including those of nested objects, as bytes to write, such as `{"id":` and `,"title":`.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnLabels {
     bytes: Vec<u8>,
@@ -80,7 +80,7 @@ impl ColumnLabels {
         &self.objects
     }
 
-    /// Equal if and only if the cells of rows without nested objects have equal names.
+    /// Returns bytes that are equal for two rows without nested objects if and only if their cells have equal names.
     pub fn layout_id(&self) -> &[u8] {
         &self.bytes
     }
@@ -93,7 +93,7 @@ impl ColumnLabels {
         self.ends.is_empty()
     }
 
-    /// A cell of a nested object is named `author.name`.
+    /// Writes the header row of CSV. A cell of a nested object is named `author.name`.
     pub(super) fn write_header(&self, out: &mut Vec<u8>) {
         for at in 0..self.len() {
             if at > 0 {

@@ -37,7 +37,7 @@ fn find_escaped(bytes: &[u8]) -> Option<usize> {
     find(&bytes[clean..], escaped_in_json, is_one).map(|at| clean + at)
 }
 
-/// The loop has no branches, so that the compiler vectorises it.
+/// Returns whether any byte must be escaped. The loop has no branches, so that the compiler vectorises it.
 #[cfg(not(target_arch = "wasm32"))]
 #[inline]
 fn has_escaped(block: &[u8; 16]) -> bool {
@@ -45,7 +45,8 @@ fn has_escaped(block: &[u8; 16]) -> bool {
     block.iter().fold(0, |any, byte| any | escaped(*byte)) != 0
 }
 
-/// `marks` sets the high bit of each matching byte, and may also set it in bytes above the lowest match.
+/// Returns the index of the first match. `marks` sets the high bit of each matching byte of a word, and may also set it
+/// in bytes above the lowest match. `is_one` tests a single byte.
 #[inline]
 fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -66,8 +67,8 @@ fn find(bytes: &[u8], marks: impl Fn(u64) -> u64, is_one: impl Fn(u8) -> bool) -
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGH_BITS: u64 = ONES << 7;
 
-/// Sets the high bit of each equal byte, and perhaps of some bytes above the lowest match. Bytes from 0x80 on may be
-/// marked wrongly, so callers must mask them out.
+/// Sets the high bit of each byte that equals `byte`, and perhaps of some bytes above the lowest match. Bytes from 0x80
+/// on may be marked wrongly, so callers must mask them out.
 #[inline]
 const fn equal(word: u64, byte: u8) -> u64 {
     (word ^ (ONES * byte as u64)).wrapping_sub(ONES)
@@ -85,7 +86,7 @@ const fn quoted_in_csv(word: u64) -> u64 {
     (line | equal(word, b'"') | equal(word, b',')) & !word & HIGH_BITS
 }
 
-/// 0: unescaped; `u`: `\u00xx`; otherwise the letter to write after `\`.
+/// How each byte is escaped. 0: not at all; `u`: as `\u00xx`; otherwise by this letter after `\`.
 const ESCAPES: [u8; 256] = {
     let mut table = [0u8; 256];
     let mut at = 0;
@@ -103,7 +104,7 @@ const ESCAPES: [u8; 256] = {
     table
 };
 
-/// RFC 4180. Empty text becomes `""`, since an empty cell means NULL.
+/// Writes a CSV cell (RFC 4180). Empty text becomes `""`, since an empty cell means NULL.
 pub fn write_csv(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();
     let blank = |byte: Option<&u8>| byte.is_none_or(|byte| matches!(byte, b' ' | b'\t'));

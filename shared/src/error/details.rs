@@ -5,13 +5,13 @@ use serde::Serialize;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Details {
-    /// `None` if the error is not MariaDB's, or is only logged.
+    /// MariaDB's error numbers; `None` if the error is not MariaDB's, or is only logged.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Refusal>,
-    /// `None` if not known, or if the caller's role may hide it.
+    /// The field at fault; `None` if it is not known, or if the caller's role may hide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Box<str>>,
-    /// The index in `batchData` or in a body of CSV or NDJSON, from 0.
+    /// The index of the row in `batchData` or in a body of CSV or NDJSON, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub row: Option<usize>,
     /// The key or constraint, as MariaDB names it.
@@ -19,7 +19,7 @@ pub struct Details {
     pub constraint: Option<Box<str>>,
     #[serde(skip)]
     pub(super) shown: ShownToRoles,
-    /// The index in a `/batch`, from 0.
+    /// The index of the operation in a `/batch`, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<usize>,
 }
@@ -58,10 +58,11 @@ impl<'a> From<&'a Problem> for ErrorItem<'a> {
 pub struct Faults(Vec<Problem>);
 
 impl Faults {
-    /// More faults would not help the caller.
+    /// Maximum number of kept faults. More would not help the caller.
     const MAX_COUNT: usize = 20;
 
-    /// `None` for a fault, or without a check if no further fault would be kept.
+    /// Runs `check` and keeps its fault. Returns `None` for a fault, or without running `check` if no fault would be
+    /// kept.
     pub fn check<T>(&mut self, check: impl FnOnce() -> Result<T, Problem>) -> Option<T> {
         if self.is_full() {
             return None;
@@ -75,7 +76,7 @@ impl Faults {
         }
     }
 
-    /// Makes the problem only if it is kept, since to find the hint of a long list of unknown names takes long.
+    /// Keeps a problem. Calls `problem` only if there is room, since finding hints for many unknown names takes long.
     pub fn add(&mut self, problem: impl FnOnce() -> Problem) {
         if !self.is_full() {
             self.keep(problem());

@@ -82,7 +82,8 @@ impl Lexer {
         self.has_begun
     }
 
-    /// Doesn't know of strings and numbers, whose ends the caller finds.
+    /// Returns whether a literal such as `true`, or the byte-order mark, is incomplete. The caller tracks strings and
+    /// numbers.
     pub(crate) fn is_within_token(&self) -> bool {
         self.word.is_some() || self.is_within_mark()
     }
@@ -111,8 +112,8 @@ impl Lexer {
         }
     }
 
-    /// `None` if `input` ends first. Of a string or number, only the first byte is read. `invalid_json` for other
-    /// bytes.
+    /// Reads the next token; `None` if `input` ends first. Of a string or number, reads only the first byte. Fails with
+    /// `invalid_json` for a byte that begins no token.
     pub(crate) fn token(&mut self, input: &mut &[u8]) -> Result<Option<JsonToken>, Problem> {
         if self.word.is_some() {
             return self.word(input);

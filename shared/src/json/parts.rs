@@ -10,7 +10,7 @@ pub(crate) struct RawParts<'a> {
 }
 
 impl<'a> RawParts<'a> {
-    /// `text` begins with the opening bracket.
+    /// Iterates over the parts of a list or object. `text` begins with its opening bracket.
     pub(crate) fn inside(text: &'a str) -> Self {
         Self { text, at: 1 }
     }

@@ -20,7 +20,7 @@ impl<V: Clone> VerifiedTokens<V> {
         Self { capacity: capacity.max(1), young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// The token may have expired since it was verified.
+    /// Returns the value of a cached token, which may have expired since it was verified.
     pub fn get(&mut self, token: &TokenDigest) -> Option<V> {
         if let Some(value) = self.young.get(token) {
             return Some(value.clone());
@@ -44,7 +44,7 @@ impl<V> VerifiedTokens<V> {
     }
 }
 
-/// The principals have no claims, which only the origin needs for the rules of roles.
+/// A cache of verified API keys. Its principals have no claims, which only the origin needs, for the rules of roles.
 #[derive(Debug)]
 pub struct TokenCache {
     keys: KeySet,

@@ -13,11 +13,11 @@ pub struct EdgeIssuer {
     pub keys: VerificationKeys,
 }
 
-/// Has at most [`EDGE_ISSUERS_MAX_COUNT`] issuers, each with a key. No two have the same `iss` and the same audience.
+/// At most [`EDGE_ISSUERS_MAX_COUNT`] issuers, each with a key. No two have both the same `iss` and the same audience.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EdgeIssuers(Vec<EdgeIssuer>);
 
-/// Entries are numbered from 1; no message shows a value.
+/// Why `ISSUERS` is refused. Entries are numbered from 1; no message shows a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EdgeIssuersFault {
     #[error("it is no JSON list of objects with \"issuer\", \"audience\" and \"jwks\"")]
@@ -82,8 +82,8 @@ impl EdgeIssuers {
         self.0.iter().map(entry).collect()
     }
 
-    /// `None` if the issuer is not listed; `invalid_key` if it is listed, but not for exactly one of the token's
-    /// audiences.
+    /// Returns the keys of the token's issuer; `None` if the issuer is not listed. Fails with `invalid_key` if the
+    /// issuer is listed, but not for exactly one of the token's audiences.
     pub fn keys_for(&self, token: &UserToken<'_>) -> Result<Option<&VerificationKeys>, Problem> {
         let listed = || self.0.iter().filter(|entry| entry.issuer == token.issuer());
         let mut meant = listed().filter(|entry| token.has_audience(&entry.audience));

@@ -44,7 +44,7 @@ impl UserTokenAlgorithm {
 pub enum KeyMaterial {
     Ed25519([u8; 32]),
     P256([u8; 65]),
-    /// The numbers are big-endian, without leading zeros.
+    /// Modulus and exponent, big-endian, without leading zeros.
     Rsa {
         n: Vec<u8>,
         e: Vec<u8>,
@@ -70,7 +70,7 @@ impl VerificationKey {
         &self.material
     }
 
-    /// A signature of another length is invalid.
+    /// Returns the length of this key's signatures.
     pub fn signature_bytes(&self) -> usize {
         match &self.material {
             KeyMaterial::Ed25519(_) | KeyMaterial::P256(_) => 64,
@@ -100,9 +100,9 @@ impl VerificationKey {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoKey {
-    /// The issuer may have published a newer key.
+    /// No key has the token's `kid`. The issuer may have published a newer key.
     UnknownId,
-    /// No key, or several keys, have the token's `kid`, if the token names one, and its algorithm.
+    /// No key, or more than one, has the token's algorithm and, if the token names one, its `kid`.
     Unfit,
 }
 
@@ -145,7 +145,8 @@ pub enum KeyFault {
 pub struct VerificationKeys(Vec<VerificationKey>);
 
 impl VerificationKeys {
-    /// RFC 7517. Also returns the unusable keys, since many sets have keys for encryption or other algorithms.
+    /// Parses a JWK set (RFC 7517). Also returns the unusable keys, since many sets have keys for encryption or other
+    /// algorithms.
     pub fn parse(text: &str) -> Result<(Self, Vec<UnusableKey>), JwkSetFault> {
         if text.len() > JWKS_MAX_BYTES {
             return Err(JwkSetFault::TooLarge);
@@ -184,7 +185,7 @@ impl VerificationKeys {
         json!({"keys": self.0.iter().map(VerificationKey::to_jwk).collect::<Vec<_>>()})
     }
 
-    /// The key must be the only one that has the header's `alg` and, if the header has one, its `kid`.
+    /// Returns the only key that has the header's `alg` and, if the header has one, its `kid`.
     pub fn find(&self, header: &UserTokenHeader) -> Result<&VerificationKey, NoKey> {
         let named = |key: &&VerificationKey| header.kid.is_none() || key.kid == header.kid;
         if header.kid.is_some() && !self.0.iter().any(|key| named(&key)) {
@@ -265,7 +266,7 @@ impl Jwk<'_> {
         self.bytes(name)?.try_into().map_err(|_| KeyFault::Malformed)
     }
 
-    /// Removes leading zeros, which some issuers write.
+    /// Decodes a number and drops leading zeros, which some issuers write.
     fn number(&self, name: &str) -> Result<Vec<u8>, KeyFault> {
         let mut bytes = self.bytes(name)?;
         let zeros = bytes.iter().take_while(|byte| **byte == 0).count();

@@ -14,7 +14,7 @@ use std::fmt;
 
 pub use jsonwebtoken::errors::Error as SigningError;
 
-/// Selkie's own ids are UUIDs.
+/// Maximum characters of a key's id. Selkie's own ids are UUIDs.
 const KID_MAX_CHARS: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,7 +86,7 @@ impl KeySet {
         Ok(Self { keys: checked, validation: validation() })
     }
 
-    /// RFC 7517, as `selkie key jwks` prints it: 1 to [`SIGNING_KEYS_MAX_COUNT`] Ed25519 public keys.
+    /// Parses the output of `selkie key jwks` (RFC 7517): 1 to [`SIGNING_KEYS_MAX_COUNT`] Ed25519 public keys.
     pub fn from_jwks(text: &str) -> Result<Self, KeySetError> {
         let set: JwkSet<Jwk> = serde_json::from_str(text).map_err(|_| KeySetError::NotAJwkSet)?;
         if set.keys.len() > SIGNING_KEYS_MAX_COUNT {
@@ -110,7 +110,8 @@ impl KeySet {
         self.keys.iter().map(|(key, _)| key.kid())
     }
 
-    /// The claims are unchecked. `None` if the token is malformed, has a `crit` header, or no key of the set signed it.
+    /// Returns the unchecked claims of a token that a key of the set signed. `None` if the token is malformed, has a
+    /// `crit` header or another signature.
     pub(super) fn open(&self, token: &str) -> Option<KeyClaims> {
         let header = decode_header(token).ok()?;
         // `crit` lists extensions that the verifier must understand (RFC 7515, 4.1.11); none is supported.
@@ -123,7 +124,7 @@ impl KeySet {
     }
 }
 
-/// The library checks only the signature: for claims, it would read the system's clock.
+/// Makes the library check only the signature: for claims, it would read the system's clock.
 fn validation() -> Validation {
     let mut validation = Validation::new(Algorithm::EdDSA);
     validation.required_spec_claims.clear();
@@ -157,7 +158,7 @@ impl SigningKey {
         self.public.clone()
     }
 
-    /// The token has about 350 characters if it grants no role.
+    /// Returns the signed token, which has about 350 characters if it grants no role.
     pub fn sign(&self, claims: &KeyClaims) -> Result<String, SigningError> {
         crypto::install();
         let mut header = Header::new(Algorithm::EdDSA);
@@ -180,7 +181,7 @@ struct Jwk {
     #[serde(rename = "use")]
     usage: Option<String>,
     x: Option<String>,
-    /// Parsed only to refuse it.
+    /// The private part of a key, parsed only to refuse it.
     #[serde(default, skip_serializing)]
     d: Option<IgnoredAny>,
 }

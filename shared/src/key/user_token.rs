@@ -12,10 +12,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use uuid::{Builder, Uuid};
 
-/// Types are in lower case (RFC 7519, RFC 9068). Issuers sign other types, such as `logout+jwt`, with the same keys.
+/// The accepted values of `typ` in lower case (RFC 7519, RFC 9068). Issuers also sign others, such as `logout+jwt`.
 const TYPES: [&str; 3] = ["jwt", "at+jwt", "application/at+jwt"];
 
-/// The header is unverified.
+/// The unverified header of a token.
 #[derive(Deserialize)]
 pub struct UserTokenHeader {
     pub alg: String,
@@ -44,7 +44,7 @@ pub struct UserIdentity {
 }
 
 impl UserIdentity {
-    /// `expired_key` if `now` (seconds since 1970) is at or after `expires_at`.
+    /// Fails with `expired_key` if `now` (seconds since 1970) is at or after `expires_at`.
     pub fn check_lifetime(&self, now: u64) -> Result<(), Problem> {
         check_lifetime(self.expires_at, now)
     }
@@ -80,12 +80,12 @@ impl UserToken<'_> {
         &self.header
     }
 
-    /// The installation itself signs links to the console. The signature is not verified here.
+    /// Returns whether the token claims to be from a log-in link to the console. Such tokens are signed by the
+    /// installation.
     pub fn is_of_link(&self) -> bool {
         self.issuer == LINK_ISSUER
     }
 
-    /// The issuer is never `selkie`.
     pub fn issuer(&self) -> &str {
         &self.issuer
     }
@@ -98,7 +98,7 @@ impl UserToken<'_> {
         self.claims
     }
 
-    /// Header and claims as they were sent.
+    /// Returns header and claims as they were sent.
     pub fn signed_bytes(&self) -> &[u8] {
         self.signed.as_bytes()
     }
@@ -115,8 +115,8 @@ impl UserToken<'_> {
         }
     }
 
-    /// `invalid_key` unless the token gives access, names an accepted algorithm and has a signature of a length that fits
-    /// it, or if it has extensions (`crit`).
+    /// Fails with `invalid_key` if the token's `typ` or `alg` is not accepted, if the signature's length does not fit
+    /// `alg`, or if the token has extensions (`crit`).
     pub fn check_form(&self) -> Result<(), Problem> {
         let UserTokenHeader { alg, typ, crit, .. } = &self.header;
         let is_access = typ.as_ref().is_none_or(|typ| TYPES.contains(&&*typ.to_ascii_lowercase()));
@@ -124,8 +124,8 @@ impl UserToken<'_> {
         if crit.is_none() && is_access && is_possible { Ok(()) } else { Err(untrusted()) }
     }
 
-    /// The signature must have been verified. `now` is in seconds since 1970. `expired_key` from `exp` on;
-    /// `invalid_key` before `nbf`, or if a claim is missing or malformed. Times have a tolerance of
+    /// Checks the claims of a token with a verified signature. `now` is in seconds since 1970. Fails with `expired_key`
+    /// from `exp` on; with `invalid_key` before `nbf`, or if a claim is missing or malformed. Times have a tolerance of
     /// [`USER_TOKEN_LEEWAY_SECONDS`].
     pub fn identify(&self, now: u64) -> Result<UserIdentity, Problem> {
         let expiry = self
@@ -146,7 +146,8 @@ impl UserToken<'_> {
         Ok(UserIdentity { subject, issuer, expires_at })
     }
 
-    /// Returns seconds since 1970. Fails with `invalid_key` if the claim is no number, or is negative.
+    /// Returns the seconds since 1970 of a claim; `None` if it is missing. Fails with `invalid_key` if it is no number
+    /// ≥ 0.
     fn seconds(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(value) = self.claims.get(name) else {
             return Ok(None);
@@ -160,13 +161,13 @@ impl UserToken<'_> {
     }
 }
 
-/// `invalid_key`, the same for an unknown issuer and a refused header, so that a forger learns nothing.
+/// Returns the same `invalid_key` for an unknown issuer and a refused header, so that a forger learns nothing.
 pub fn untrusted() -> Problem {
     invalid("The token was not signed by an issuer that this installation trusts for its audience.")
         .with_hint("Compare iss, aud, kid and alg of the token with selkie issuer list and the issuer's keys.")
 }
 
-/// A UUIDv8, so that it never equals the id of an API key, a UUIDv7. The same for all tokens of the user.
+/// Returns a user's id, the same for all the user's tokens. As a UUIDv8, it never equals an API key's id, a UUIDv7.
 pub fn subject_id(issuer: &str, subject: &str) -> Uuid {
     let hash = Sha256::new().chain_update(issuer).chain_update([0]).chain_update(subject).finalize();
     let mut bytes = [0; 16];

@@ -8,11 +8,11 @@ use crate::ident::{ProjectName, checked_text};
 use crate::limits::PURGED_MAX_COUNT;
 use sha2::{Digest as _, Sha256};
 
-/// By this request header the edge asks for [`PURGE_HEADER`]. The edge drops it from clients' requests.
+/// Request header by which the edge asks for [`PURGE_HEADER`]. The edge drops it from clients' requests.
 pub const ACCEPTS_PURGE_HEADER: &str = "x-selkie-accepts-purge";
 
-/// Comma-separated [`FilePathHash`]es, and `project:<name>` if a folder of that project became private. The edge
-/// removes the header from the response.
+/// Response header with comma-separated [`FilePathHash`]es, and `project:<name>` if a folder of that project became
+/// private. The edge removes the header.
 pub const PURGE_HEADER: &str = "x-selkie-purge";
 
 const PROJECT_MARK: &str = "project:";
@@ -27,15 +27,15 @@ pub fn project_to_purge(header: &str) -> Option<ProjectName> {
     ProjectName::parse(name).ok()
 }
 
-/// A collision, by which one file would be served as the other, takes about 2^64 hashes.
+/// Bytes of a hash. A collision, by which one file would be served as the other, takes about 2^64 hashes.
 const NAME_BYTES: usize = 16;
 
-/// 32 hex digits, which name a file in cache keys and purge headers.
+/// The hash of a file's path, 32 hex digits, which names the file in cache keys and purge headers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FilePathHash(Box<str>);
 
 impl FilePathHash {
-    /// Regardless of how the URL was percent-encoded.
+    /// Returns the same hash however the URL was percent-encoded.
     pub fn of(path: &FilePath) -> Self {
         Self(hex(&Sha256::digest(path.to_url_path())[..NAME_BYTES]).into())
     }

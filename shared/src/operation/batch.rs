@@ -24,7 +24,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// There is at least one operation.
+    /// Returns the operations, at least one.
     pub fn steps(&self) -> &[BatchStep] {
         &self.steps
     }
@@ -49,7 +49,7 @@ impl Batch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchStep {
     operation: RecordOperation,
-    /// Keeps the unparsed operation if it has references to ids of earlier inserts.
+    /// The unparsed operation, if it has references to ids of earlier inserts.
     template: Option<StepRequest>,
     references: Vec<Reference>,
 }
@@ -63,7 +63,8 @@ impl BatchStep {
         &self.references
     }
 
-    /// `id` returns the JSON text of the id that a reference stands for. Fails with its error, or if parsing fails.
+    /// Returns the operation with ids for its references. `id` returns a reference's id as JSON. Fails if `id` or
+    /// parsing fails.
     pub fn resolve(&self, id: &mut Fill<'_>) -> Result<Cow<'_, RecordOperation>, Problem> {
         match &self.template {
             None => Ok(Cow::Borrowed(&self.operation)),
@@ -136,7 +137,7 @@ impl StepRequest {
         Ok(Self { method, path: path.ok_or_else(|| missing("path"))?, body, if_match })
     }
 
-    /// `fill` returns the id for each reference (`$ref:0`). Refuses operations and options that a batch can't have.
+    /// Parses the operation. `fill` returns the id for each reference (`$ref:0`). Refuses what a batch can't have.
     fn operation(&self, fill: &mut Fill<'_>) -> Result<RecordOperation, Problem> {
         let (path, query) = match self.path.split_once('?') {
             Some((path, query)) => (path, Some(query)),
@@ -188,7 +189,7 @@ fn known_method(text: &str) -> Result<Box<str>, Problem> {
     })
 }
 
-/// A path without a leading `/` is relative to [`RECORDS`].
+/// Returns the absolute path; `text` without a leading `/` is relative to [`RECORDS`].
 fn full_path(text: &str) -> Result<Box<str>, Problem> {
     if !text.starts_with('/') {
         return Ok([RECORDS, text].concat().into());
@@ -199,7 +200,7 @@ fn full_path(text: &str) -> Result<Box<str>, Problem> {
     }
 }
 
-/// The response of a batch is a list of payloads, which has no place for these results.
+/// Refuses options whose results have no place in the response of a batch, which is a list of payloads.
 fn refuse_what_is_not_answered(operation: &RecordOperation) -> Result<(), Problem> {
     match operation {
         RecordOperation::Read(read) if read.answer == ReadAnswer::Explanation => Err(not_answered("explain")),
@@ -218,7 +219,7 @@ fn not_on_records() -> Problem {
         .with_hint("Give a path such as /api/v1/crud/{database}/{table}, or only {database}/{table}.")
 }
 
-/// Checks the number of commas first. Refuses an empty list.
+/// Returns the list `operations`. Checks the number of commas first. Refuses an empty list.
 fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
     let mut members = json::body_members(bytes)?;
     let list = match members.pop() {

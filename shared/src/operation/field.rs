@@ -16,7 +16,7 @@ impl FieldRef {
         Self { table: Some(table), field }
     }
 
-    /// `invalid_identifier` if the text is neither `name` nor `table.name`. A text that is valid as one field name
+    /// Parses `name` or `table.name`; any other text is an `invalid_identifier`. A text that is valid as one field name
     /// stays undivided, even if it has dots: see [`FieldRef::readings`].
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let bare = FieldName::parse(text);
@@ -32,7 +32,7 @@ impl FieldRef {
         self.table.as_ref()
     }
 
-    /// Includes any dots if [`FieldRef::table`] is `None`.
+    /// Returns the field's name, which may include dots if [`FieldRef::table`] is `None`.
     pub fn field(&self) -> &FieldName {
         &self.field
     }

@@ -28,9 +28,9 @@ pub(in crate::operation) fn check_extent(conditions: &Value) -> Result<(), Probl
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     Test(FieldRef, Test),
-    /// An empty list is true.
+    /// All conditions hold; true for an empty list.
     All(Vec<Condition>),
-    /// An empty list is false.
+    /// At least one condition holds; false for an empty list.
     Any(Vec<Condition>),
     Not(Box<Condition>),
     Related(Related),
@@ -41,7 +41,7 @@ pub enum Condition {
 pub struct Related {
     pub relation: Box<str>,
     pub quantifier: Quantifier,
-    /// `None`: every related record meets it.
+    /// The condition on related records; `None` if every related record meets it.
     pub condition: Option<Box<Condition>>,
 }
 
@@ -49,14 +49,14 @@ pub struct Related {
 pub enum Quantifier {
     Some,
     None,
-    /// `Every` is true without related records.
+    /// All related records meet the condition; true without related records.
     Every,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     Compare(Comparison, Value),
-    /// A null among the values means IS NULL.
+    /// The field has one of the values; a null among them means IS NULL.
     In(Vec<Value>),
     Between(Value, Value),
     IsNull,
@@ -121,9 +121,9 @@ pub enum TextPosition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchMode {
     Natural,
-    /// The term has operators such as `+`, `-` and `*`.
+    /// Boolean mode: the term has operators such as `+`, `-` and `*`.
     Boolean,
-    /// Searches again with words of the best matches.
+    /// Query expansion: searches again with words of the best matches.
     Expansion,
 }
 

@@ -74,7 +74,7 @@ fn expect_plain(head: &RequestHead<'_>) -> Result<(), Problem> {
     }
 }
 
-/// Drops parameters. `None` if `Content-Type` is missing, empty, `application/json` or `…+json`.
+/// Returns a media type without parameters; `None` if it is missing, empty, `application/json` or `…+json`.
 pub(crate) fn other_than_json(content_type: Option<&str>) -> Option<&str> {
     let essence = content_type?.split(';').next().unwrap_or_default().trim();
     let is_json = essence.is_empty()

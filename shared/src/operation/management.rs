@@ -9,12 +9,12 @@ use crate::limits::{MANAGED_PAGE_COUNT, MANAGED_PAGE_MAX_COUNT};
 use crate::policy::Action;
 use uuid::Uuid;
 
-/// A request may revoke all keys but its own, or all.
+/// The keys that a request may revoke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revocable {
-    /// Revoking its own key by mistake would end the access of its caller.
+    /// All but the request's own key, since callers who revoke their own key by mistake lose their access.
     Others,
-    /// Option `own`.
+    /// All keys (option `own`).
     Own,
 }
 
@@ -62,8 +62,8 @@ pub enum Management {
 }
 
 impl Management {
-    /// Also returns the path's methods; the caller must check that `method` is one of them. `record_not_found` for an
-    /// invalid key id, `invalid_identifier` for an invalid role.
+    /// Returns the action and the path's methods; the caller must check that `method` is one of them. Fails with
+    /// `record_not_found` for an invalid key id, and with `invalid_identifier` for an invalid role.
     pub(super) fn resolve(
         method: &str,
         kind: &str,

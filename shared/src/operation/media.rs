@@ -14,7 +14,6 @@ use std::fmt;
 pub struct MediaId(u64);
 
 impl MediaId {
-    /// `media_not_found` if the text is not a whole number below 2^64.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
@@ -53,7 +52,7 @@ pub enum MediaCall {
     Upload,
     List(MediaList),
     Describe(MediaId),
-    /// Anybody may read the file by a signed URL, even if it is private.
+    /// Create a signed URL, by which anybody may read the file, even if it is private.
     Sign(MediaId, SignedFor),
     Delete(MediaId),
 }
@@ -63,7 +62,7 @@ pub struct MediaList {
     pub folder: Option<FolderPath>,
     pub kind: Option<MediaKind>,
     pub name: Option<MediaName>,
-    /// The most significant first; empty for descending ids.
+    /// The fields to sort by, the most significant first; empty for descending ids.
     pub order: Vec<(MediaField, Direction)>,
     pub span: Span,
     pub count: bool,
@@ -115,7 +114,7 @@ impl MediaField {
 const LIST_OPTIONS: [&str; 8] = ["folder", "type", "name", "limit", "page", "offset", "order", "count"];
 
 impl MediaList {
-    /// Names may look like JSON.
+    /// Options whose values are never parsed as JSON, since names may look like JSON.
     pub(super) const TEXTS: &[&str] = &["folder", "name"];
 
     pub(super) fn from_pairs(given: Options) -> Result<Self, Problem> {
@@ -198,7 +197,6 @@ impl SignedFor {
         })
     }
 
-    /// `seconds` must be 1 to [`SIGNED_URL_MAX_SECONDS`]; otherwise `invalid_body`.
     pub fn new(seconds: u64) -> Result<Self, Problem> {
         if (1..=SIGNED_URL_MAX_SECONDS).contains(&seconds) {
             return Ok(Self { seconds });

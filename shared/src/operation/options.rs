@@ -15,8 +15,8 @@ use std::collections::BinaryHeap;
 
 pub(super) type Options = Vec<(String, Value)>;
 
-/// No request has as many options with different names, so that a request with more fails by the names read until then.
-/// Each name is compared with all before it.
+/// Maximum number of options that are read, since each name is compared with all before it. No valid request has as
+/// many, so that one with more fails by the names read until then.
 const OPTIONS_MAX_COUNT: usize = 40;
 
 /// For these options, `name=a&name=b` means `name=a,b`: Python's requests repeats the name for each item of a list, as
@@ -31,7 +31,7 @@ pub(super) fn full_name(name: &str) -> &str {
     }
 }
 
-/// `of` is the option's name and a dot, or empty. Fails if the option was given under its other name too.
+/// Sets an option. `of` is the enclosing option's name and a dot, or empty. Fails if the option is set already.
 pub(super) fn put(slot: &mut Option<Value>, of: &str, name: &str, value: Value) -> Result<(), Problem> {
     match slot.replace(value) {
         None => Ok(()),
@@ -166,7 +166,7 @@ fn inside(list: &str) -> &str {
     list.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(list)
 }
 
-/// `first` itself if there are no others.
+/// Joins the values of a repeated option to a list; returns `first` itself if there are no others.
 fn together<'a>(first: &'a Value, others: impl Iterator<Item = &'a Value>) -> Value {
     let mut others = others.peekable();
     if others.peek().is_none() {
@@ -198,7 +198,7 @@ fn decode_part(text: &str) -> Result<String, Problem> {
     })
 }
 
-/// Text that begins with `[`, `{` or `"` is JSON. Any other text is itself the value.
+/// Parses text that begins with `[`, `{` or `"` as JSON. Any other text is itself the value.
 fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
     if !text.trim_start().starts_with(['[', '{', '"']) {
         return Ok(Value::Text(text.into()));
@@ -215,8 +215,8 @@ fn word_or_json(name: &str, text: &str) -> Result<Value, Problem> {
         .map_err(|problem| Problem::new(ErrorCode::InvalidQueryOption, problem.message().to_owned()))
 }
 
-/// 0 to `i64::MAX`, since some parts of MariaDB count rows in 63 bits. May end with `.0`, as languages without integers
-/// write it.
+/// Parses a number from 0 to `i64::MAX`, since some parts of MariaDB count rows in 63 bits. The text may end with `.0`,
+/// as languages without integers write it.
 pub fn parse_whole(text: &str) -> Option<u64> {
     let digits = match text.split_once('.') {
         Some((whole, fraction)) if !fraction.is_empty() && fraction.bytes().all(|digit| digit == b'0') => whole,
@@ -237,7 +237,7 @@ pub(super) fn whole_number(name: &str, value: &Value) -> Result<u64, Problem> {
     parse_whole(text).ok_or_else(|| wrong(name, range, value))
 }
 
-/// Accepts `1` or `0` (as PHP writes), and `True` or `False` (as Python writes), too.
+/// Parses a boolean, also if written as `1` or `0` (by PHP), or as `True` or `False` (by Python).
 pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     match value {
         Value::Number(digit) if &**digit == "1" => Ok(true),
@@ -259,7 +259,7 @@ pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidQueryOption, message)
 }
 
-/// 1 to [`FIELDS_MAX_COUNT`] items: JSON, comma-separated words, or one object alone.
+/// Returns 1 to [`FIELDS_MAX_COUNT`] items: from JSON, comma-separated words, or one object alone.
 pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Value>, Problem> {
     let parts = match value {
         Value::Text(text) if text.trim().is_empty() => Vec::new(),
@@ -279,7 +279,7 @@ pub(super) fn parts(name: &str, value: &Value, expected: &str) -> Result<Vec<Val
     Ok(parts)
 }
 
-/// 1 to [`FIELDS_MAX_COUNT`] distinct fields: comma-separated names, or JSON as [`field`] accepts it.
+/// Returns 1 to [`FIELDS_MAX_COUNT`] distinct fields: from comma-separated names, or JSON as [`field`] accepts it.
 pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem> {
     const EXPECTED: &str = "a list of field names";
     let parts = parts(name, value, EXPECTED)?;
@@ -293,7 +293,7 @@ pub(super) fn fields(name: &str, value: &Value) -> Result<Vec<FieldRef>, Problem
     }
 }
 
-/// Sorts, since comparing all pairs of thousands of items would be slow.
+/// Returns an item that occurs twice. Sorts, since comparing all pairs of thousands of items would be slow.
 pub(super) fn repeated_item<T: Ord>(items: &[T]) -> Option<&T> {
     // A heap adds less code to the edge's wasm than a sort.
     let sorted = items.iter().collect::<BinaryHeap<&T>>().into_sorted_vec();

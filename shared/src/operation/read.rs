@@ -33,7 +33,7 @@ pub struct Read {
     pub search: Option<FullTextSearch>,
     pub group: Vec<FieldRef>,
     pub rows: Rows,
-    /// The most significant first. If empty, the origin's planner may choose the order.
+    /// The fields to sort by, the most significant first. If empty, the origin's planner may choose the order.
     pub order: Vec<Order>,
     pub window: Window,
     pub count: Count,
@@ -74,10 +74,10 @@ pub enum ReadAnswer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Window {
-    /// The origin may return fewer.
+    /// Maximum number of records. The origin may return fewer.
     pub limit: Option<u64>,
     pub offset: u64,
-    /// The `next` of the previous page.
+    /// The cursor `next` of the previous page.
     pub after: Option<Box<str>>,
 }
 
@@ -215,7 +215,7 @@ impl Draft {
         Ok(Window { limit, offset, after })
     }
 
-    /// A loop over pages sends `null` for the first page.
+    /// Returns the option `after`. A `null` counts as missing, since a loop over pages sends it for the first page.
     fn after(&self) -> Result<Option<Box<str>>, Problem> {
         match self.get("after") {
             None | Some(Value::Null) => Ok(None),

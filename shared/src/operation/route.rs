@@ -12,7 +12,7 @@ use crate::request::{RequestHead, check_url_length};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
-/// [`resolve`] has checked the request's method.
+/// The resource that a request's path names. [`resolve`] has checked the method.
 #[derive(Debug)]
 pub(crate) enum Resource {
     Databases,
@@ -36,7 +36,7 @@ pub(crate) enum Resource {
 }
 
 impl Resource {
-    /// The action without its options: of a read with `explain`, `Read` or `ReadOne`.
+    /// Returns the action regardless of options: `Read` or `ReadOne` for a read with `explain`.
     pub(crate) fn action(&self, head: &RequestHead<'_>) -> Action {
         match (self, head.method) {
             (Self::Table(_), "GET" | "HEAD") => Action::Read,
@@ -78,20 +78,20 @@ impl Resource {
 
 pub const MCP: &str = "/mcp";
 
-/// `method_not_allowed` for any method but GET and HEAD; `media_not_found` for a path that no file can have.
+/// Parses a media file's path. Fails for any method but GET and HEAD, and for a path that no file can have.
 pub fn file(method: &str, path: &str) -> Result<FilePath, Problem> {
     allow(method, "GET, HEAD")?;
     FilePath::parse(path)
 }
 
-/// The route pattern for logs. Pages need no key.
+/// Returns the route pattern, for logs, of a page for browsers, which needs no key.
 pub fn page(path: &str) -> Option<&'static str> {
     let pages = [("/docs", "/docs/{path}"), ("/console", "/console/{path}")];
     let is_below = |page: &str| path.strip_prefix(page).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     pages.into_iter().find(|(page, _)| is_below(page)).map(|(_, route)| route)
 }
 
-/// Programs get `route_not_found` at `/`.
+/// Returns whether a browser opens `/`. Other programs get `route_not_found` there.
 pub fn is_home(method: &str, path: &str, accept: Option<&str>) -> bool {
     path == "/" && matches!(method, "GET" | "HEAD") && accept.is_some_and(|types| types.contains("text/html"))
 }

@@ -9,7 +9,7 @@ use crate::limits::SQL_PARAMS_MAX_COUNT;
 #[derive(Clone, Debug, PartialEq)]
 pub struct SqlCall {
     pub query: String,
-    /// `None` for the project's only database, or for no default if the project has several.
+    /// The default database; `None` for the project's only one, or for no default if the project has several.
     pub database: Option<DatabaseName>,
     pub params: Vec<Value>,
     pub format: Format,
@@ -54,7 +54,7 @@ impl SqlCall {
     }
 }
 
-/// MariaDB would silently use the JSON text of a list or an object.
+/// Refuses a list or an object, since MariaDB would silently use its JSON text.
 fn is_scalar((at, param): (usize, &Value)) -> Result<(), Problem> {
     let hint = match param {
         Value::List(_) => "A list needs a ? for each of its values: IN (?, ?) with \"params\": [1, 2].",

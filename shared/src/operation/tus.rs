@@ -23,7 +23,7 @@ pub fn is_at(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The tus protocol requires these on responses.
+/// Returns the headers that the tus protocol requires on responses.
 pub fn answer_headers(path: &str, status: u16) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
     let here = is_at(path);
     let spoken = here.then_some(("tus-resumable", VERSION));
@@ -57,12 +57,11 @@ impl TusHeaders<'_> {
     }
 }
 
-/// Can't be guessed, and differs from the id of the uploaded file.
+/// The id of a resumable upload, which can't be guessed and differs from the id of the uploaded file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TusId(Uuid);
 
 impl TusId {
-    /// `media_not_found` if the text is not a hyphenated UUID.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let is_plain = text.len() == uuid::fmt::Hyphenated::LENGTH;
         match Uuid::try_parse(text) {
@@ -71,8 +70,8 @@ impl TusId {
         }
     }
 
-    /// The caller can't use the upload: it doesn't exist, has expired, belongs to another project or uploader, or its
-    /// file is not on this origin's disk.
+    /// Returns the problem if the caller can't use the upload: it doesn't exist, has expired, belongs to another
+    /// project or uploader, or its file is not on this origin's disk.
     pub fn unknown(self) -> Problem {
         not_found(&self.to_string())
     }
@@ -123,7 +122,7 @@ pub struct TusNew {
 }
 
 impl TusNew {
-    /// Changes the stored metadata too. `invalid_body` if the metadata become too long.
+    /// Sets the folder, also in the stored metadata. Fails with `invalid_body` if the metadata become too long.
     pub fn set_folder(&mut self, folder: FolderPath) -> Result<(), Problem> {
         if folder != self.file.folder {
             self.metadata = metadata::with_folder(&self.metadata, &folder)?.into();
@@ -180,7 +179,7 @@ impl TusCall {
     }
 }
 
-/// An HTML form must not be stored as bytes of a file.
+/// Refuses a body of another type than bytes: an HTML form must not be stored as a file.
 pub(super) fn expect_bytes(head: &RequestHead<'_>) -> Result<(), Problem> {
     if holds_bytes(head) {
         return Ok(());

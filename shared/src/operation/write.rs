@@ -29,7 +29,7 @@ use crate::json::{self, Borrowed, Value};
 use row_table::RowTable;
 use std::borrow::Cow;
 
-/// Each row has a cell for each field; `None` stands for the column's default.
+/// The rows of an insert. Each row has a cell for each field; `None` stands for the column's default.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Insert {

@@ -1,9 +1,9 @@
 //! The parts of a request's head that determine its operation and caller. Other modules interpret the values.
 
-/// The text stands for a value with other characters than visible ASCII, spaces and tabs. No valid value contains it.
+/// Stands for a value with other characters than visible ASCII, spaces and tabs. No valid value contains this text.
 const NOT_TEXT: &str = "\u{fffd}";
 
-/// [`RequestHead::read`] replaces a value with other characters than visible ASCII, spaces and tabs by U+FFFD.
+/// A request's head. Header values with other characters than visible ASCII, spaces and tabs are replaced by U+FFFD.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestHead<'a> {
     pub method: &'a str,
@@ -33,7 +33,7 @@ pub struct TusHeaders<'a> {
 }
 
 impl<'a> RequestHead<'a> {
-    /// Names are lower case. The values of repeated headers must already be joined by `", "`.
+    /// Reads a head. Header names must be in lower case, and values of repeated headers joined by `", "`.
     pub fn read(
         method: &'a str,
         path: &'a str,
@@ -67,7 +67,7 @@ impl<'a> RequestHead<'a> {
 }
 
 impl<'a> TusHeaders<'a> {
-    /// `name` is that of `Upload-{name}`. Records a header of an unsupported tus extension.
+    /// Returns the field for the header `Upload-{name}`. Records a header of an unsupported tus extension.
     fn field(&mut self, name: &str) -> Option<&mut Option<&'a str>> {
         Some(match name {
             "length" => &mut self.length,

@@ -84,12 +84,12 @@ impl Decoder {
         self.decoded.len() - self.state.filled < 3
     }
 
-    /// The characters that [`Decoder::push`] accepts: at least one, unless the buffer is full.
+    /// Returns how many characters [`Decoder::push`] accepts: at least one, unless the buffer is full.
     pub(super) fn room(&self) -> usize {
         (self.decoded.len() - self.state.filled) / 3 * 4 - self.state.grouped
     }
 
-    /// Accepts at most [`Decoder::room`] characters. The error has the number of characters before the fault.
+    /// Decodes at most [`Decoder::room`] characters. The error has the number of characters before the fault.
     pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Base64Fault)> {
         let mut at = 0;
         while at < characters.len() {
@@ -105,7 +105,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Up to the first group with another character. Returns the length of the decoded text.
+    /// Decodes whole groups, up to the first with another character. Returns the length of the decoded text.
     fn bulk(&mut self, characters: &[u8]) -> usize {
         let whole = &characters[..characters.len() / 4 * 4];
         if whole.is_empty() {
@@ -129,7 +129,7 @@ impl Decoder {
         clean.len()
     }
 
-    /// Uses the alphabet that was found last. `false` if any character is not in it.
+    /// Decodes groups in the alphabet that was found last. Returns `false` if any character is not in it.
     fn groups(&mut self, groups: &[u8]) -> bool {
         let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
         let alphabet = if self.state.url_safe { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };
@@ -173,7 +173,7 @@ impl Decoder {
         self.state.grouped = 0;
     }
 
-    /// The buffer must not be full.
+    /// Decodes the last, incomplete group. The buffer must not be full.
     pub(super) fn finish(&mut self) -> Result<(), Base64Fault> {
         if self.state.padding > 0 && self.state.grouped + self.state.padding < 4 {
             return Err(Base64Fault::Cut);

@@ -65,7 +65,6 @@ impl Draft {
         Err(invalid(format!("An upload has {} files at most.", self.limits.items))
             .with_hint("Send the others in further requests."))
     }
-    /// `invalid_body` if another file of the upload has the same name.
     pub(super) fn add(&mut self, item: Item) -> Result<(), Problem> {
         if !self.names.insert(item.name.clone()) {
             return Err(invalid(format!("Two files of the upload would be called {}.", shown(item.name.as_str())))
@@ -75,7 +74,6 @@ impl Draft {
         Ok(())
     }
 
-    /// `invalid_body` if the upload has no file or no `type`.
     pub(super) fn finish(self, shape: Option<UploadShape>) -> Result<ParsedUpload, Problem> {
         let Some(shape) = shape.filter(|_| !self.items.is_empty()) else {
             return Err(invalid("The upload has no file: its media is empty.").with_hint(match shape {

@@ -8,7 +8,7 @@ pub enum UploadShape {
     Named,
     /// Items `{imageBase64, imageName, imageType}` or `{fileBase64, fileName, fileType}`.
     Typed(Given),
-    /// The response is as for [`UploadShape::Named`].
+    /// A multipart form. The response is as for [`UploadShape::Named`].
     Multipart,
 }
 
@@ -37,7 +37,8 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// A file that is not declared private may still become private: see [`Visibility::Undeclared`].
+    /// Returns whether the file is declared private. Other files may become private too: see
+    /// [`Visibility::Undeclared`].
     pub fn is_private(self) -> bool {
         matches!(self, Self::Private | Self::PrivateFolder)
     }
@@ -69,7 +70,7 @@ impl ParsedUpload {
         self.existing
     }
 
-    /// There is at least one item, and names are distinct.
+    /// Returns the files, at least one, with distinct names.
     pub fn items(&self) -> &[UploadItem] {
         &self.items
     }
@@ -105,7 +106,7 @@ impl UploadItem {
     }
 }
 
-/// Browsers send `on` for a checked box, and Python sends `True`.
+/// Parses a boolean. Browsers send `on` for a checked box, and Python sends `True`.
 pub(crate) fn flag(word: &str) -> Option<bool> {
     match word {
         "true" | "True" | "1" | "on" => Some(true),

@@ -3,10 +3,10 @@
 use crate::error::{ErrorCode, Problem};
 use crate::ident::shown;
 
-/// RFC 6838 allows 127 characters on either side of the slash.
+/// Maximum bytes of a media type: RFC 6838 allows 127 characters on either side of the slash.
 const MIME_MAX_BYTES: usize = 255;
 
-/// No extension in use is longer.
+/// Maximum bytes of an extension. None in use is longer.
 const EXTENSION_MAX_BYTES: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Label {
             .then(|| Self::Mime(essence.to_ascii_lowercase().into()))
     }
 
-    /// `head` is between `data:` and the comma. The error is the end of a message.
+    /// Parses the text between `data:` and the comma of a data URL. The error is the end of a message.
     pub(super) fn data_url(head: &str) -> Result<Self, &'static str> {
         let (label, last) = head.rsplit_once(';').unwrap_or((head, ""));
         if !last.trim().eq_ignore_ascii_case("base64") {
@@ -41,7 +41,7 @@ impl Label {
         Self::mime(label).ok_or("has a data URL without a type such as image/png")
     }
 
-    /// An extension, with or without its dot, or a media type; otherwise `invalid_body`.
+    /// Parses an extension, with or without its dot, or a media type. Fails with `invalid_body` for other text.
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.trim();
         let label = if text.contains('/') {
@@ -58,7 +58,7 @@ impl Label {
         })
     }
 
-    /// `None` for an unknown subtype that is long or has punctuation.
+    /// Returns the type's usual extension; `None` for an unknown subtype that is long or has punctuation.
     pub(super) fn extension(&self) -> Option<&str> {
         match self {
             Self::Extension(extension) => Some(extension),
@@ -75,7 +75,7 @@ impl Label {
     }
 }
 
-/// The usual extension of these types is not their subtype.
+/// Media types whose usual extension is not their subtype.
 const EXTENSIONS: [(&str, &str); 24] = [
     ("image/jpeg", "jpg"),
     ("image/pjpeg", "jpg"),
@@ -103,7 +103,7 @@ const EXTENSIONS: [(&str, &str); 24] = [
     ("application/vnd.openxmlformats-officedocument.presentationml.presentation", "pptx"),
 ];
 
-/// RFC 9110 defines a token.
+/// Returns whether the text is a token by RFC 9110.
 pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 const LINE_END_BYTES: usize = 2;
 
-/// Each may occur once.
+/// The form's fields. Each may occur once.
 const FIELDS: [&str; 4] = ["folder", "type", "update", "private"];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ enum MultipartPlace {
 
 enum DelimiterSearch<'i> {
     Slice(&'i [u8]),
-    /// Looked like the beginning of a delimiter, and equals this range of it.
+    /// Content that looked like the beginning of a delimiter, and equals this range of the delimiter.
     Held(Range<usize>),
     Delimiter,
     Nothing,
@@ -47,9 +47,9 @@ enum DelimiterSearch<'i> {
 pub(super) struct MultipartReader {
     finder: Finder<'static>,
     place: MultipartPlace,
-    /// The number of a delimiter's first bytes at the end of the input so far, which are held back.
+    /// Number of bytes at the end of the input so far that equal the delimiter's first bytes. They are held back.
     matched: usize,
-    /// Matched bytes of the line end before the part's content, which are never content.
+    /// Number of matched bytes that belong to the line end before the part's content, and so are never content.
     outside: usize,
     offset: u64,
     text: Vec<u8>,
@@ -150,7 +150,7 @@ impl MultipartReader {
         self.offset += bytes as u64;
     }
 
-    /// Bytes at the input's end that may begin a delimiter are counted in `matched`.
+    /// Finds content or a delimiter. Bytes at the input's end that may begin a delimiter are counted in `matched`.
     fn find<'i>(&mut self, input: &mut &'i [u8]) -> DelimiterSearch<'i> {
         if input.is_empty() {
             return DelimiterSearch::Nothing;
@@ -197,7 +197,7 @@ impl MultipartReader {
         DelimiterSearch::Slice(&all[..end])
     }
 
-    /// Returns whether a file's bytes begin after the byte.
+    /// Parses a byte outside of content. Returns whether a file's bytes begin after the byte.
     fn byte(&mut self, byte: u8) -> Result<bool, Problem> {
         self.place = match (self.place, byte) {
             (MultipartPlace::Delimited, b' ' | b'\t') => MultipartPlace::Delimited,

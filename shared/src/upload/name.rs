@@ -7,8 +7,8 @@ use crate::media::MediaName;
 
 const EQUALS: [&[&str]; 3] = [&["jpg", "jpeg"], &["tif", "tiff"], &["htm", "html"]];
 
-/// Returns lower case, with hyphens between words, and with the type's extension unless the name has an equivalent one.
-/// Without a usual extension, the name keeps its own or gets `bin`.
+/// Returns the name in lower case, with hyphens between words, and with the type's extension unless the name has an
+/// equivalent one. If the type has no usual extension, the name keeps its own or gets `bin`.
 pub(super) fn compose(name: &str, label: &Label) -> Result<MediaName, Problem> {
     let lower = name.trim().to_lowercase();
     let wanted = label.extension();
@@ -42,7 +42,8 @@ fn hyphenated(stem: &str) -> String {
     words.join("-")
 }
 
-/// Other characters don't separate words, since the standard library can't tell signs from the marks of letters.
+/// Returns whether a character separates words. Lists signs, since the standard library can't tell them from letters'
+/// marks.
 fn separates_words(c: char) -> bool {
     !c.is_alphanumeric()
         && (c.is_ascii()

@@ -52,7 +52,6 @@ impl Lookup {
         url(self.key)
     }
 
-    /// Returns the file; `None` for a read.
     pub fn file(&self) -> Option<&PublicFile> {
         match &self.subject {
             Subject::File(file) => Some(file),

@@ -29,7 +29,7 @@ pub enum Position {
 
 pub type Fill<'a> = dyn FnMut(Reference) -> Result<String, Problem> + 'a;
 
-/// The text stands for an id that is not known yet.
+/// JSON text that stands for an id that is not known yet.
 pub(super) const PLACEHOLDER: &str = "\"0\"";
 
 const KEY: &str = "$ref";
@@ -37,7 +37,7 @@ const SPELLINGS: &str = "Write {\"$ref\": 0} for the id of operation 0, {\"$ref\
      record; in a path $ref:0 or $ref:0:2.";
 
 impl Reference {
-    /// `invalid_body` unless the reference names exactly one record of an earlier insert.
+    /// Fails with `invalid_body` if the reference does not name exactly one record of an earlier insert.
     pub(super) fn check(self, earlier: &[BatchStep]) -> Result<(), Problem> {
         let target = self.operation;
         let Some(step) = earlier.get(target) else {
@@ -63,7 +63,7 @@ impl Reference {
         }
     }
 
-    /// Refuses an object with `$ref` and further members other than `row`.
+    /// Returns the reference that an object is; `None` without `$ref`. Refuses members other than `$ref` and `row`.
     fn of(members: &[(Cow<'_, str>, Value)]) -> Result<Option<Self>, Problem> {
         if !members.iter().any(|(name, _)| name == KEY) {
             return Ok(None);
@@ -84,7 +84,7 @@ impl Reference {
         Ok(operation.map(|operation| Self { operation, row, position }))
     }
 
-    /// A client must percent-encode the `$` of a record key that begins with `$ref`.
+    /// Parses a reference in a path. A client must percent-encode the `$` of a record key that begins with `$ref`.
     fn spelled(part: &str, position: Position) -> Result<Option<Self>, Problem> {
         let Some(rest) = part.strip_prefix(KEY) else {
             return Ok(None);
@@ -111,11 +111,11 @@ fn malformed(part: &str) -> Problem {
     invalid(format!("The reference can't be read at {}.", shown(part))).with_hint(SPELLINGS)
 }
 
-/// `_` too, so that the id `_schema` is not taken for the route `_schema`.
+/// The percent-encoded characters. `_` is one, so that the id `_schema` is not taken for the route `_schema`.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.');
 const ENCODED_BUT_COMMAS: &AsciiSet = &ENCODED.remove(b',');
 
-/// Changes only `/api/v1/crud/{db}/{table}/{id}`.
+/// Replaces the references in a path; only `/api/v1/crud/{db}/{table}/{id}` may have some, in its id.
 pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     let Some((at, id)) = path
         .rsplit_once('/')
@@ -138,7 +138,7 @@ pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, 
     Ok(Cow::Owned([&path[..at], &parts.join(",")].concat()))
 }
 
-/// Includes the empty segment before the first `/`.
+/// Number of segments of a path with an id, including the empty segment before the first `/`.
 const ID_SEGMENT: usize = 7;
 
 fn segment(json: &str, position: Position) -> String {
@@ -153,7 +153,7 @@ fn segment(json: &str, position: Position) -> String {
     utf8_percent_encode(&text, encoded).to_string()
 }
 
-/// A reference may be the value of a field to store, or be anywhere in conditions.
+/// Replaces the references in a body. One may be the value of a field to store, or be anywhere in conditions.
 pub(super) fn in_body<'a>(
     action: Action,
     path: &str,
@@ -217,7 +217,7 @@ fn list(text: &str, mut replace: impl FnMut(&Value) -> Result<String, Problem>) 
     Ok(out)
 }
 
-/// References within the value are not replaced.
+/// Replaces a value to store if it is a reference. References within the value are not replaced.
 fn stored<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     if let Value::Object(text) = value
         && let Ok(members) = json::members(text)
@@ -245,7 +245,7 @@ fn row(value: &Value, fill: &mut Fill<'_>) -> Result<String, Problem> {
     }
 }
 
-/// The keys are field names, even if one is `$ref`.
+/// Replaces the references in conditions, whose keys are field names, even if one is `$ref`.
 fn conditions<'a>(value: &'a Value, fill: &mut Fill<'_>) -> Result<Cow<'a, str>, Problem> {
     match value {
         Value::Object(text) => match json::members(text) {

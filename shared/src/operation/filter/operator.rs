@@ -17,8 +17,8 @@ pub(super) enum Operator {
     Match(MatchMode),
 }
 
-/// The boolean tells whether the name negates. Upper-case names are values of `equality`; others are keys such as in
-/// `{"gt": 5}`.
+/// The operators by name; the boolean tells whether the name negates. Upper-case names are values of `equality`; others
+/// are keys such as in `{"gt": 5}`.
 const OPERATORS: &[(&str, Operator, bool)] = {
     use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual, NullSafeEqual};
     use Operator::{Between, Compare, In, IsNull, Like, Match, Regexp, Text};

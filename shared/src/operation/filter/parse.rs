@@ -39,7 +39,7 @@ struct FilterParser {
 }
 
 impl Condition {
-    /// `None` without conditions. Fails with `invalid_filter` or `invalid_identifier`.
+    /// Parses `query`; `None` without conditions. Fails with `invalid_filter` or `invalid_identifier`.
     pub fn from_query(query: &Value, joiner: Joiner) -> Result<Option<Self>, Problem> {
         let text = match query {
             Value::Object(text) => text,
@@ -56,7 +56,7 @@ impl Condition {
         Ok((!conditions.is_empty()).then(|| joiner.join(conditions)))
     }
 
-    /// `{key, value?, operator?}`; must not be empty.
+    /// Parses a list of `{key, value?, operator?}`, which must not be empty.
     pub(in crate::operation) fn from_key_values(name: &str, list: &Value, joiner: Joiner) -> Result<Self, Problem> {
         let expected = format!("{name} must be a list of {{key, value, operator?}}");
         let Value::List(text) = list else {
@@ -119,7 +119,7 @@ impl FilterParser {
         }
     }
 
-    /// `{"__query": {…}, "operator": "OR", "not": true}`
+    /// Parses a nested group: `{"__query": {…}, "operator": "OR", "not": true}`
     fn nested(&mut self, label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
         let (mut inner, mut how, mut negated) = (Vec::new(), Joiner::And, false);
         for (name, value) in members {
@@ -224,7 +224,7 @@ fn not_a_part(label: &str, name: &str) -> Problem {
     }
 }
 
-/// `{value?, equality?, operator?, tableName?, fieldName?, not?}`
+/// Parses a condition in the long form: `{value?, equality?, operator?, tableName?, fieldName?, not?}`
 fn spelled(label: &str, members: Vec<(Cow<'_, str>, Value)>) -> Result<Condition, Problem> {
     let (mut table, mut field, mut value) = (None, None, None);
     let (mut negated, mut how) = (false, Joiner::Or);

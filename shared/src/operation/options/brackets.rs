@@ -12,8 +12,8 @@ use std::collections::HashMap;
 pub(super) struct Brackets(Vec<(String, Node)>);
 
 impl Brackets {
-    /// Returns `false` if the name is not in bracket form or nests too deep. A parameter without `=` is null, as qs
-    /// writes null with `strictNullHandling`.
+    /// Adds a parameter. Returns `false` if the name is not in bracket form or nests too deep. A parameter without `=`
+    /// is null, as qs writes null with `strictNullHandling`.
     pub(super) fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool, Problem> {
         let Some((root, path)) = split(name) else {
             return Ok(false);
@@ -62,7 +62,7 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
     sound.then_some((root, path))
 }
 
-/// A map from `a[]=…` or from `a[0]=…&a[1]=…` is converted to a list.
+/// A value or a map of nodes. A map from `a[]=…` or from `a[0]=…&a[1]=…` is converted to a list.
 enum Node {
     Leaf(Option<String>),
     Map(Members),

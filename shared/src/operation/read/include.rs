@@ -19,7 +19,7 @@ pub struct Include {
     pub select: Selection,
     pub filter: Option<Condition>,
     pub order: Vec<Order>,
-    /// The limit applies per record; `None` for all.
+    /// Maximum related records for each record; `None` for all.
     pub limit: Option<u64>,
     pub includes: Vec<Include>,
 }
@@ -27,7 +27,7 @@ pub struct Include {
 const PARTS: [&str; 9] =
     ["relation", "as", "selectFields", "omitFields", "query", "searchOperator", "order", "limit", "include"];
 
-/// Allows at most [`INCLUDE_MAX_COUNT`] relations and [`INCLUDE_MAX_DEPTH`] levels.
+/// Parses `include`, with at most [`INCLUDE_MAX_COUNT`] relations and [`INCLUDE_MAX_DEPTH`] levels.
 pub(super) fn includes(value: &Value) -> Result<Vec<Include>, Problem> {
     let mut count = 0;
     level(value, 1, &mut count)

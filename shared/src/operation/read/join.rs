@@ -37,7 +37,7 @@ pub enum JoinKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum JoinForm {
     Flat,
-    /// Under the name or alias of the joined table.
+    /// The joined fields are an object under the name or alias of the joined table.
     Nested,
 }
 
@@ -49,7 +49,7 @@ pub struct Match {
     pub target: JoinTarget,
 }
 
-/// A list means one of its values; null means IS NULL.
+/// What a field must equal. A literal list means one of its values; a literal null means IS NULL.
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub enum JoinTarget {
     /// A field without a table is looked up first in the joined table.

@@ -47,7 +47,7 @@ fn wrong(got: &Value) -> Problem {
     options::wrong("order", "a field's name, -name to descend, an object {field, strategy}, or a list of them", got)
 }
 
-/// A field whose name begins with a hyphen needs the object form; a name with a comma this form or a JSON list.
+/// Parses `name` or `-name`. A name that begins with a hyphen needs the object form; one with a comma needs JSON.
 fn by_name(word: &str) -> Result<Order, Problem> {
     let (name, direction) = match word.strip_prefix('-') {
         Some(name) => (name, Direction::Descending),

@@ -109,7 +109,7 @@ impl Selected {
     }
 }
 
-/// Only `COUNT` may lack `fieldName` and `tableName`: it then counts records, as with the `fieldName` `*`.
+/// Parses one selected field. Without `fieldName` and `tableName`, it must be `COUNT`, which then counts records.
 fn selected(text: &str) -> Result<Selected, Problem> {
     let (mut field, mut table, mut alias, mut aggregate) = (None, None, None, None);
     for (name, value) in options::object("selectFields", text)? {

@@ -36,7 +36,6 @@ pub struct TusFile {
 }
 
 impl TusFile {
-    /// `invalid_body` if the header is too long or malformed, or has neither `filename` nor `name`.
     pub fn from_metadata(header: &str) -> Result<Self, Problem> {
         let pairs = Pairs::read(header)?;
         let Some(name) = pairs.text(&["filename", "name"])? else {
@@ -70,7 +69,7 @@ impl TusFile {
     }
 }
 
-/// `header` must be valid. `invalid_body` if the result is too long.
+/// Returns the header with another folder. `header` must be valid. Fails with `invalid_body` if the result is too long.
 pub(super) fn with_folder(header: &str, folder: &FolderPath) -> Result<String, Problem> {
     let is_kept = |pair: &&str| !pair.is_empty() && pair.split(' ').next() != Some("folder");
     let mut pairs: Vec<_> = header.split(',').map(|pair| pair.trim_matches(' ')).filter(is_kept).collect();
@@ -124,7 +123,7 @@ impl<'a> Pairs<'a> {
         Ok(Some(text))
     }
 
-    /// A key without a value is true; `None` for a missing key.
+    /// Returns a key's boolean; a key without a value is true. `None` for a missing key.
     fn switch(&self, key: &str) -> Result<Option<bool>, Problem> {
         let found = self.0.iter().find(|(known, _)| *known == key);
         let word = match found {

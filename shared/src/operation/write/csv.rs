@@ -26,7 +26,7 @@ impl<'a> CsvRecords<'a> {
         Self { rest: text, line: 1 }
     }
 
-    /// `invalid_body` for a broken quoted cell, or more than [`JSON_MEMBERS_MAX_COUNT`] cells.
+    /// Returns the next record. Fails for a broken quoted cell, or for more than [`JSON_MEMBERS_MAX_COUNT`] cells.
     pub(super) fn next(&mut self) -> Result<Option<CsvRecord<'a>>, Problem> {
         if self.rest.is_empty() {
             return Ok(None);

@@ -11,8 +11,8 @@ use std::fmt;
 
 pub type Hash = [u8; 32];
 
-/// A string of structured fields (RFC 8941, section 3.3.3), or visible ASCII characters that do not begin with a quote.
-/// `"k"` and `k` are the same key.
+/// An `Idempotency-Key`: a quoted string (RFC 8941, section 3.3.3), or visible ASCII characters that do not begin with
+/// a quote. `"k"` and `k` are the same key.
 #[derive(Clone, PartialEq, Eq)]
 pub(in crate::operation) struct IdempotencyKey(String);
 
@@ -39,7 +39,7 @@ impl IdempotencyKey {
     }
 }
 
-/// `rest` begins after the opening quote. Printable ASCII, with the escapes `\"` and `\\`.
+/// Parses printable ASCII with the escapes `\"` and `\\`. `rest` begins after the opening quote.
 fn string(rest: &str) -> Option<String> {
     let mut content = String::with_capacity(rest.len());
     let mut chars = rest.chars();
@@ -106,9 +106,8 @@ impl IdempotentRequest {
         Self { key: Sha256::digest(key.0.as_bytes()).into(), fingerprint: fingerprint.finalize().into() }
     }
 
-    /// Makes the key specific to its caller, identified by `caller`. `shown` identifies the fields in the response, so
-    /// that a caller that may read other fields by now doesn't get the stored response; empty for a response with the
-    /// ids.
+    /// Returns a copy whose key is specific to `caller`. `shown` identifies the fields in the response, so that a
+    /// caller whose readable fields have changed doesn't get the stored response; empty for a response with the ids.
     pub fn for_caller(&self, caller: &[u8], shown: &[u8]) -> Self {
         let with = |hash: &Hash, more: &[u8]| Sha256::new().chain_update(hash).chain_update(more).finalize().into();
         let fingerprint = if shown.is_empty() { self.fingerprint } else { with(&self.fingerprint, shown) };

@@ -21,14 +21,14 @@ pub(in crate::operation) struct InsertHead {
     pub(super) on_conflict: OnConflict,
     pub(super) options: WriteOptions,
     pub(super) key: Option<IdempotencyKey>,
-    /// [`Format::Envelope`] is JSON of one record or `batchData`.
+    /// The body's format. [`Format::Envelope`] is JSON of one record or `batchData`.
     pub(super) format: Format,
 }
 
 const ON_CONFLICT: &str = "onConflict";
 
 impl InsertHead {
-    /// Takes a body of an unsupported type for JSON; `headers::check_content` refuses it.
+    /// Parses the head. Treats an unsupported body type as JSON; `headers::check_content` refuses it.
     pub(in crate::operation) fn new(options: Options, head: &RequestHead<'_>) -> Result<Self, Problem> {
         let format = Format::of_body(head.content_type).unwrap_or_default();
         let mut insert = Self { format, ..Self::default() };

@@ -29,7 +29,7 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    /// Returns `value` if `name` is no part of the conditions.
+    /// Takes an option. Returns `value` if the option does not belong to the conditions.
     pub(super) fn take(&mut self, names: &Names, name: &str, value: Value) -> Result<Option<Value>, Problem> {
         let part = match options::full_name(name) {
             QUERY => &mut self.query,
@@ -45,7 +45,8 @@ impl Matching {
         [&self.list, &self.joiner, &self.query, &self.search_operator].into_iter().all(Option::is_none)
     }
 
-    /// `None` if neither `query` nor the list is given. Refuses empty conditions, which would select all records.
+    /// Returns the condition; `None` if neither `query` nor the list is given. Refuses empty conditions, which would
+    /// select all records.
     pub(super) fn condition(&self, names: &Names) -> Result<Option<Condition>, Problem> {
         let joiner = |name, value: &Option<Value>, of, conditions: &Option<Value>| match (value, conditions) {
             (None, _) => Ok(Joiner::And),

@@ -7,7 +7,7 @@ use crate::operation::read::Selection;
 use crate::operation::read::select::{Selected, What};
 use crate::request::RequestHead;
 
-/// Inserts have all of these options but the last.
+/// The options of writes. Inserts have all of them but the last.
 pub(super) const WRITE_OPTIONS: [&str; 3] = [RETURNING, DRY_RUN, "maxAffected"];
 pub(super) const RETURNING: &str = "returning";
 pub(super) const DRY_RUN: &str = "dryRun";
@@ -31,12 +31,12 @@ impl Preference {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// `None` if the response is an id or a number.
+    /// The fields of the records to return; `None` if the response is an id or a number.
     pub returning: Option<Selection>,
     /// The preference of the header `Prefer`; `None` if the option `returning` or `dryRun` is set.
     pub preference: Option<Preference>,
     pub is_dry_run: bool,
-    /// A write that would affect more records fails.
+    /// Maximum number of records. A write that would affect more fails.
     pub max_affected: Option<u64>,
     /// `If-Match`: the record must have one of these entity tags.
     pub if_match: Option<Box<str>>,
@@ -53,8 +53,8 @@ impl WriteOptions {
         Ok(true)
     }
 
-    /// Must be called after all options were taken. Refuses an empty `If-Match`: a proxy may drop an empty header, and
-    /// the write would then run without the condition.
+    /// Reads the headers. Must be called after all options were taken. Refuses an empty `If-Match`: a proxy may drop an
+    /// empty header, and the write would then run without the condition.
     pub(super) fn finish(&mut self, head: &RequestHead<'_>) -> Result<(), Problem> {
         self.if_match = head.if_match.map(Box::from);
         if head.if_match.is_some_and(|tags| tags.trim().is_empty()) {
@@ -77,12 +77,12 @@ impl WriteOptions {
         Ok(())
     }
 
-    /// Without options other than a preference, the response is an id or a number.
+    /// Returns whether the response is an id or a number: no option is set, except perhaps a preference.
     pub fn is_plain(&self) -> bool {
         *self == Self { preference: self.preference, ..Self::default() }
     }
 
-    /// The option or header that requires a storage engine that can roll back.
+    /// Returns the option or header that requires a storage engine that can roll back.
     pub fn needs_transaction(&self) -> Option<&'static str> {
         match self {
             Self { is_dry_run: true, .. } => Some("The option dryRun"),

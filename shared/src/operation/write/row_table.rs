@@ -11,7 +11,7 @@ use crate::limits::{BATCH_MAX_CELLS, BATCH_MAX_ROWS, JSON_MEMBERS_MAX_COUNT};
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 
-/// The values are in the order of the fields; `None` where the row does not name the field.
+/// A row's values in the order of the fields; `None` where the row does not name the field.
 pub(super) type FieldValues = Vec<Option<Value>>;
 
 #[derive(Default)]
@@ -52,7 +52,7 @@ impl RowTable {
         table.finish("batchData")
     }
 
-    /// Lines of white space are skipped.
+    /// Parses NDJSON. Skips lines of white space.
     pub(super) fn lines(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<FieldValues>, Import), Problem> {
         let (mut table, mut import) = (Self::default(), Import::new(Format::NdJson));
         for (at, text) in json::check(bytes)?.split('\n').enumerate() {
@@ -75,7 +75,7 @@ impl RowTable {
         Ok((fields, rows, import))
     }
 
-    /// The first record names the fields. An empty cell without quotes is null.
+    /// Parses CSV. The first record names the fields. An empty cell without quotes is null.
     pub(super) fn csv(bytes: &[u8]) -> Result<(Vec<FieldName>, Vec<FieldValues>, Import), Problem> {
         let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
         let text = std::str::from_utf8(bytes)
@@ -124,7 +124,7 @@ impl RowTable {
         Err(body(format!("{source} has more than {BATCH_MAX_ROWS} rows, the maximum per request.")))
     }
 
-    /// `None` if the object repeats a key, has too many keys, or has a string with an invalid escape.
+    /// Parses a row; `None` if the object repeats a key, has too many keys, or has a string with an invalid escape.
     fn cells(&mut self, members: &mut RawParts<'_>) -> Result<Option<FieldValues>, Problem> {
         let mut cells = vec![None; self.fields.len()];
         let mut nth = 0;

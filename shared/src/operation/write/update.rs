@@ -15,7 +15,7 @@ use crate::request::RequestHead;
 pub struct Update {
     pub table: TablePath,
     pub target: WriteTarget,
-    /// There is at least one field.
+    /// The fields to write, at least one.
     pub fields: Vec<FieldName>,
     pub values: Vec<Value>,
     pub options: WriteOptions,

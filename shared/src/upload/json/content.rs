@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 const SCHEME: &[u8] = b"data:";
 
-/// Enough for fast decoding, but few enough to copy.
+/// Maximum characters that are collected for decoding: enough to be fast, but few enough to copy.
 const GATHERED_BYTES: usize = 16 * 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl ContentDecoder {
         self.label.take()
     }
 
-    /// After [`Progress::Full`], first discards the decoded bytes.
+    /// Decodes input. After [`Progress::Full`], first discards the decoded bytes.
     pub(super) fn read(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<Progress, ContentFault> {
         if self.decoder.is_full() {
             self.decoder.clear();
@@ -122,7 +122,8 @@ impl ContentDecoder {
         }
     }
 
-    /// Up to the next quote or escape that [`ContentDecoder::run_over`] can't handle, or until the decoder is full.
+    /// Decodes up to the next quote or escape that [`ContentDecoder::run_over`] can't handle, or until the decoder is
+    /// full.
     fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), ContentFault> {
         let window = &input[..input.len().min(self.decoder.room())];
         let end = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
@@ -209,7 +210,7 @@ impl ContentDecoder {
         ContentFault::Json(malformed(&said))
     }
 
-    /// The decoder must not be full.
+    /// Decodes one character. The decoder must not be full.
     fn character(&mut self, character: u8, at: u64) -> Result<(), ContentFault> {
         let Some(prefix) = &mut self.prefix else {
             return match character {
@@ -249,7 +250,7 @@ impl ContentDecoder {
         self.decoder.push(&prefix).map_err(|(_, fault)| not_base64(fault, at))
     }
 
-    /// `at` is the offset of the closing quote in the body. Fails if the file contains no byte.
+    /// Ends the file. `at` is the offset of the closing quote in the body. Fails if the file contains no byte.
     fn end(&mut self, at: u64) -> Result<(), ContentFault> {
         if let Some(prefix) = &self.prefix {
             if prefix.len() >= SCHEME.len() {

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 pub(super) enum PartHead {
     File {
-        /// The name has no directories.
+        /// The file's name without directories.
         name: String,
         label: Option<Label>,
     },
@@ -19,7 +19,7 @@ pub(super) enum PartHead {
 }
 
 impl PartHead {
-    /// `lines` end before the empty line. `Content-Transfer-Encoding` must be `binary`, `8bit` or `7bit`.
+    /// Parses the lines before the empty line. `Content-Transfer-Encoding` must be `binary`, `8bit` or `7bit`.
     pub(super) fn parse(lines: &str) -> Result<Self, Problem> {
         let (mut disposition, mut label) = (None, None);
         for line in lines.split("\r\n").filter(|line| !line.is_empty()) {
@@ -66,11 +66,11 @@ impl PartHead {
     }
 }
 
-/// `name="value"; other=token`, with names in lower case.
+/// The parameters of a header, such as `name="value"; other=token`, with names in lower case.
 pub(super) struct Parameters<'a>(Vec<(String, Cow<'a, str>)>);
 
 impl<'a> Parameters<'a> {
-    /// `text` begins after the first `;`. `None` also for a repeated name.
+    /// Parses `text`, which begins after the first `;`. `None` if it is malformed or repeats a name.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let mut parameters: Vec<(String, Cow<'a, str>)> = Vec::new();
         let mut rest = text.trim_ascii();
@@ -101,7 +101,7 @@ impl<'a> Parameters<'a> {
         found.map(|(_, value)| &**value)
     }
 
-    /// May be empty. Drops the directories that old browsers send.
+    /// Returns the file's name, which may be empty, without the directories that old browsers send.
     fn file_name(&self) -> Result<Option<String>, Problem> {
         let whole = match (self.get("filename*"), self.get("filename")) {
             (Some(extended), _) => extended_value(extended).ok_or_else(|| {
@@ -125,9 +125,9 @@ pub(super) fn nameless() -> Problem {
     invalid("A file has no name.").with_hint("Give its part a filename, or leave the part out if no file was chosen.")
 }
 
-/// `text` begins after the opening quote. A backslash escapes only a quote or a backslash, since browsers write a
-/// backslash unescaped and a quote as `%22`. A backslash before the last quote is literal, as in `C:\"`, since no other
-/// quote could close the string.
+/// Returns a quoted string and the text after it. `text` begins after the opening quote. A backslash escapes only a
+/// quote or a backslash, since browsers write a backslash unescaped and a quote as `%22`. A backslash before the last
+/// quote is literal, as in `C:\"`, since no other quote could close the string.
 fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut value = String::new();
     let mut characters = text.char_indices().peekable();
@@ -151,7 +151,7 @@ fn unquoted(text: &str) -> Option<(Cow<'_, str>, &str)> {
     None
 }
 
-/// RFC 8187, such as `UTF-8''na%C3%AFve.txt`, in UTF-8 or ISO-8859-1.
+/// Decodes an extended value (RFC 8187), such as `UTF-8''na%C3%AFve.txt`, in UTF-8 or ISO-8859-1.
 fn extended_value(text: &str) -> Option<String> {
     let mut parts = text.splitn(3, '\'');
     let (charset, _language, value) = (parts.next()?, parts.next()?, parts.next()?);
