@@ -1,9 +1,9 @@
-//! Prints UUID, INET4 and INET6 as MariaDB does. In the log they are binary strings of fixed length, which only the schema tells
-//! from BINARY. A UUID is there in the order of its text, whatever its order in the table.
+//! Prints UUID, INET4 and INET6 values as MariaDB does. The log has them as binary strings of fixed length, which only
+//! the schema distinguishes from BINARY. A UUID has the byte order of its text there, even if a table stores another.
 
 use std::fmt::Write as _;
 
-/// Returns `None` unless there are 16 bytes.
+/// Formats a UUID; `None` if there are not 16 bytes.
 pub fn uuid(bytes: &[u8]) -> Option<String> {
     let bytes = <[u8; 16]>::try_from(bytes).ok()?;
     let mut text = String::with_capacity(36);
@@ -16,19 +16,19 @@ pub fn uuid(bytes: &[u8]) -> Option<String> {
     Some(text)
 }
 
-/// Returns `None` unless there are 4 bytes.
+/// Formats an INET4; `None` if there are not 4 bytes.
 pub fn inet4(bytes: &[u8]) -> Option<String> {
     let [a, b, c, d] = <[u8; 4]>::try_from(bytes).ok()?;
     Some(format!("{a}.{b}.{c}.{d}"))
 }
 
-/// Returns `None` unless there are 16 bytes. Unlike `std`, MariaDB also shortens a single group of zeros.
+/// Formats an INET6; `None` if there are not 16 bytes. Unlike `std`, MariaDB also shortens a single group of zeros.
 pub fn inet6(bytes: &[u8]) -> Option<String> {
     let bytes = <[u8; 16]>::try_from(bytes).ok()?;
     let (groups, _) = bytes.as_chunks::<2>();
     let groups: Vec<u16> = groups.iter().copied().map(u16::from_be_bytes).collect();
     let zeros_from = |start: usize| groups.iter().skip(start).take_while(|group| **group == 0).count();
-    // The first of the longest runs.
+    // Finds the first of the longest runs of zeros.
     let (gap, length) =
         (0..groups.len()).map(|start| (start, zeros_from(start))).rev().max_by_key(|(_, zeros)| *zeros)?;
     let [.., a, b, c, d] = bytes;

@@ -6,7 +6,7 @@ use crate::{Error, EventType, Rule};
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Where `bytes` begin in the event.
+    /// Offset of `bytes` in the event.
     base: usize,
     event: EventType,
 }
@@ -67,12 +67,12 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array(part)?))
     }
 
-    /// Reads a number of up to 8 bytes, the lowest first.
+    /// Reads a little-endian number of up to 8 bytes.
     pub(crate) fn little(&mut self, count: usize, part: &'static str) -> Result<u64, Error> {
         Ok(little(self.take(count, part)?))
     }
 
-    /// Reads a length in MySQL's variable form: one byte up to 250, else a byte that tells how many follow.
+    /// Reads a number in MySQL's length-encoded form: one byte up to 250, otherwise a byte that says how many follow.
     pub(crate) fn packed(&mut self, part: &'static str) -> Result<u64, Error> {
         match self.u8(part)? {
             short @ 0..=250 => Ok(u64::from(short)),
@@ -83,13 +83,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a packed number that is used as a length or index. One that no `usize` holds is longer than any bytes.
+    /// Reads a packed number that is a length or an index. Fails if the number does not fit a `usize`.
     pub(crate) fn packed_length(&mut self, part: &'static str) -> Result<usize, Error> {
         let length = self.packed(part)?;
         usize::try_from(length).map_err(|_| self.fail(Rule::EndsWithin(part)))
     }
 
-    /// Reads a text and the zero byte behind it.
+    /// Reads a text of `count` bytes and the zero byte after it.
     pub(crate) fn terminated(&mut self, count: usize, part: &'static str) -> Result<&'a [u8], Error> {
         let text = self.take(count, part)?;
         if self.u8(part)? != 0 {
@@ -99,12 +99,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The lowest byte first; bytes beyond the eighth are ignored.
+/// Decodes a little-endian number. Bytes beyond the eighth are ignored.
 pub(crate) fn little(bytes: &[u8]) -> u64 {
     bytes.iter().take(8).rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
-/// The highest byte first; of more than eight bytes, the last eight.
+/// Decodes a big-endian number. Of more than eight bytes, only the last eight count.
 pub(crate) fn big(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

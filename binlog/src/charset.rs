@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-/// The collation of binary strings.
+/// Number of the collation of binary strings.
 pub const BINARY_COLLATION: u16 = 63;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Charset {
     Ascii,
     Binary,
-    /// Windows-1252, whose five free bytes are control characters.
+    /// Windows-1252, where the five unassigned bytes are control characters.
     Latin1,
     Ucs2,
     Utf16,
@@ -17,7 +17,7 @@ pub enum Charset {
     Utf32,
     Utf8mb3,
     Utf8mb4,
-    /// Of a collation with another number. `Text`s of it need the server.
+    /// Any other character set, whose texts only the server can convert.
     Other,
 }
 
@@ -42,9 +42,9 @@ impl Charset {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Utf8<'a> {
     Text(Cow<'a, str>),
-    /// The bytes are of a character set that is not converted here, or no text of theirs: ask MariaDB what it shows.
+    /// Only MariaDB can convert the bytes: their character set is not supported here, or they are not valid in it.
     NeedsServer,
-    /// The bytes are no text.
+    /// The bytes are a binary string, not a text.
     Binary,
 }
 
@@ -83,7 +83,7 @@ fn borrowed(bytes: &[u8]) -> Option<Cow<'_, str>> {
     std::str::from_utf8(bytes).ok().map(Cow::Borrowed)
 }
 
-/// Returns `None` if the last unit is not whole.
+/// Splits the bytes into units of `N` bytes; `None` if the last unit is incomplete.
 fn units<'a, const N: usize, T: 'a>(bytes: &'a [u8], unit: fn([u8; N]) -> T) -> Option<impl Iterator<Item = T> + 'a> {
     let (units, rest) = bytes.as_chunks::<N>();
     rest.is_empty().then(|| units.iter().copied().map(unit))
@@ -93,7 +93,7 @@ fn utf16<'a>(units: impl Iterator<Item = u16>) -> Option<Cow<'a, str>> {
     char::decode_utf16(units).collect::<Result<String, _>>().ok().map(Cow::Owned)
 }
 
-/// Of the bytes 0x80 to 0x9F.
+/// The characters of the bytes 0x80 to 0x9F.
 const LATIN1_HIGH: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8D}', 'Ž', '\u{8F}', '\u{90}', '‘', '’',
     '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9D}', 'ž', 'Ÿ',

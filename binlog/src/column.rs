@@ -5,19 +5,19 @@ use crate::{Error, Rule};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// `None` unless `binlog_row_metadata=FULL`.
+    /// The column's name; `None` if `binlog_row_metadata` is not `FULL`.
     pub name: Option<String>,
     pub column_type: ColumnType,
     pub nullable: bool,
-    /// Of numbers; `None` if `binlog_row_metadata=NO_LOG`.
+    /// Whether a number is unsigned; `None` for other types, or if `binlog_row_metadata=NO_LOG`.
     pub unsigned: Option<bool>,
-    /// Number of the collation, of texts, ENUM and SET; 63 of binary strings. `None` if `binlog_row_metadata` lacks it.
+    /// Number of the collation of a text, ENUM or SET(63 for a binary string); `None` if the log lacks it.
     pub collation: Option<u16>,
-    /// Of ENUM and SET, in the character set of the collation; `None` unless `binlog_row_metadata=FULL`.
+    /// Members of an ENUM or SET, in the collation's character set; `None` if `binlog_row_metadata` is not `FULL`.
     pub members: Option<Box<[Box<[u8]>]>>,
-    /// Number of the type of geometries.
+    /// Number of a geometry's type.
     pub geometry_type: Option<u64>,
-    /// `Some(false)` if the log tells that the column is invisible; MariaDB's does not tell.
+    /// `Some(false)` if the log says that the column is invisible. MariaDB's log does not say so.
     pub visible: Option<bool>,
 }
 
@@ -48,7 +48,7 @@ pub enum ColumnType {
     Timestamp {
         digits: u8,
     },
-    /// The format of MariaDB 5.3, whose `digits` the log does not tell.
+    /// The format of MariaDB 5.3. The log does not contain its `digits`.
     OldTime {
         digits: Option<u8>,
     },
@@ -161,7 +161,7 @@ impl ColumnType {
         )
     }
 
-    /// Returns whether the column counts in the list of character sets. MariaDB counts binary strings and geometries.
+    /// Returns whether the list of character sets has an item for the column. Binary strings and geometries have one.
     pub(crate) fn has_charset(self) -> bool {
         matches!(
             self,
@@ -178,7 +178,7 @@ impl ColumnType {
         matches!(self, Self::Enum { .. } | Self::Set { .. })
     }
 
-    /// Takes the bytes of a value, without the length in front of them.
+    /// Reads the bytes of a value, without the length before them.
     pub(crate) fn take<'a>(self, row: &mut Reader<'a>) -> Result<&'a [u8], Error> {
         let part = "a value";
         let known = |digits: Option<u8>| {
@@ -218,7 +218,8 @@ impl ColumnType {
         row.take(count, part)
     }
 
-    /// Sets the digits of a column in the format of MariaDB 5.3. Returns `false` for another column, and more than 6 digits.
+    /// Sets the digits of a column in the format of MariaDB 5.3. Returns `false` for another type or more than 6
+    /// digits.
     pub(crate) fn set_digits(&mut self, number: u8) -> bool {
         match self {
             Self::OldTime { digits } | Self::OldDateTime { digits } | Self::OldTimestamp { digits }

@@ -1,12 +1,12 @@
-//! Compressed statements, rows and columns. In all of them, a byte tells algorithm and number of bytes of the length, which
-//! follows with its highest byte first.
+//! Decompresses statements, rows and columns. In each, the first byte contains the algorithm and the number of bytes of
+//! the length, which follows as a big-endian number.
 
 use crate::bytes::{Reader, big};
 use crate::{Error, EventType, Rule};
 use flate2::{Decompress, FlushDecompress, Status};
 use std::borrow::Cow;
 
-/// Deflate makes at most 1,032 bytes of one.
+/// Maximum bytes that Deflate makes of one byte.
 const RATIO_MAX: usize = 1_032;
 
 /// Decompresses a statement or rows (`log_bin_compress`).
@@ -19,7 +19,7 @@ pub(crate) fn event(event: EventType, base: usize, stored: &[u8], limit: usize) 
     inflate(&mut reader, header, Decompress::new(true), limit)
 }
 
-/// Decompresses a value of a `COMPRESSED` column. MariaDB stores a short value as it is, behind a zero.
+/// Decompresses a value of a `COMPRESSED` column. MariaDB stores a short value uncompressed after a zero byte.
 pub(crate) fn column(event: EventType, base: usize, stored: &[u8], limit: usize) -> Result<Cow<'_, [u8]>, Error> {
     if stored.is_empty() {
         return Ok(Cow::Borrowed(stored));
@@ -49,7 +49,7 @@ fn inflate(reader: &mut Reader<'_>, header: u8, mut zlib: Decompress, limit: usi
     if length > stored.len().saturating_mul(RATIO_MAX) {
         return Err(fault);
     }
-    // One byte more, so that zlib sees the end of the stream even if it is a byte too long.
+    // Has room for one byte more, so that zlib sees the end of the stream even if it is a byte too long.
     let mut made = Vec::with_capacity(length.saturating_add(1));
     let status = zlib.decompress_vec(stored, &mut made, FlushDecompress::Finish).map_err(|_| fault)?;
     if status == Status::StreamEnd && made.len() == length { Ok(made) } else { Err(fault) }

@@ -1,4 +1,4 @@
-//! Reads one event: its header, its checksum, and by its type its body.
+//! Reads one event: its header, its checksum and the body, whose form depends on the type.
 
 use crate::bytes::Reader;
 use crate::event::{self, Body, Event, FormatDescription};
@@ -6,7 +6,7 @@ use crate::{Error, EventType, Rule};
 use flate2::Crc;
 
 const CHECKSUM_BYTES: usize = 4;
-/// Set in the header of a log that was not closed. The server sets it after the checksum was computed.
+/// Flag in the header of a log that was not closed. The server sets it after it has computed the checksum.
 const IN_USE: u16 = 1;
 const FLAGS_OFFSET: usize = 17;
 
@@ -20,7 +20,7 @@ pub enum Checksum {
 /// The first 19 bytes of every event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Seconds since 1970, UTC; 0 in events that the server makes up for a stream.
+    /// Seconds since 1970, UTC; 0 in events that the server generates for a stream.
     pub timestamp: u32,
     pub event_type: EventType,
     pub server_id: u32,
@@ -33,12 +33,12 @@ pub struct Header {
 
 impl Header {
     pub const BYTES: usize = 19;
-    /// Made up for a stream; not in the file.
+    /// Flag of an event that was generated for a stream and is not in the file.
     pub const ARTIFICIAL: u16 = 0x20;
-    /// May be ignored by who does not know the type.
+    /// Flag of an event that readers may ignore if they don't know its type.
     pub const IGNORABLE: u16 = 0x80;
 
-    /// Reads the header at the begin of `bytes`, which need not be a whole event.
+    /// Reads the header from the beginning of `bytes`, which need not be a whole event.
     pub fn read(bytes: &[u8]) -> Result<Self, Error> {
         let event_type = EventType(bytes.get(4).copied().unwrap_or_default());
         let mut reader = Reader::new(event_type, 0, bytes);
@@ -56,17 +56,17 @@ impl Header {
     }
 }
 
-/// What the last `FORMAT_DESCRIPTION` said of the events behind it.
+/// Decodes events, by what the last `FORMAT_DESCRIPTION` says about the events after it.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     checksum: Checksum,
-    /// Bytes of the fixed part behind the header, by event type less one; empty before the first `FORMAT_DESCRIPTION`.
+    /// Size of the fixed part after the header, by event type minus one; empty before the first `FORMAT_DESCRIPTION`.
     fixed: Box<[u8]>,
 }
 
 impl Decoder {
-    /// `checksum` holds up to the first `FORMAT_DESCRIPTION`: what a connection asked for by `@master_binlog_checksum`, whose
-    /// stream begins with a `ROTATE`. A file begins with its `FORMAT_DESCRIPTION`.
+    /// `checksum` applies until the first `FORMAT_DESCRIPTION`. In a connection's stream, which begins with a `ROTATE`,
+    /// it must be the `@master_binlog_checksum` that was requested. A file begins with its `FORMAT_DESCRIPTION`.
     pub fn new(checksum: Checksum) -> Self {
         Self { checksum, fixed: Box::default() }
     }
@@ -102,7 +102,7 @@ impl Decoder {
         Ok(Event { header, body: Body::FormatDescription(format) })
     }
 
-    /// Returns the id of the table whose rows an event has, from its first 25 bytes: a caller can skip the rest unread.
+    /// Returns the id of the table whose rows an event contains. Needs only the event's first 25 bytes.
     pub fn rows_of_table(prefix: &[u8]) -> Option<u64> {
         let header = Header::read(prefix).ok()?;
         crate::RowsKind::of(header.event_type)?;
@@ -110,7 +110,7 @@ impl Decoder {
     }
 }
 
-/// Returns the event without its checksum.
+/// Verifies the checksum, and returns the event without it.
 fn verified(header: Header, bytes: &[u8]) -> Result<&[u8], Error> {
     let at = bytes.len().saturating_sub(CHECKSUM_BYTES);
     let fail = |rule| Error { event: header.event_type, offset: at, rule };

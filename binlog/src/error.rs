@@ -3,8 +3,8 @@
 use crate::EventType;
 use std::fmt;
 
-/// `offset` counts from the first byte of the event; in rows and texts that were compressed, from the first byte of what was
-/// decompressed.
+/// Bytes that can't be decoded. `offset` counts from the first byte of the event or, in compressed rows and texts, from
+/// the first decompressed byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error {
     pub event: EventType,
@@ -20,13 +20,13 @@ pub enum Rule {
     Format(&'static str),
     Checksum,
     Encrypted,
-    /// The log is sound, but of a kind that this crate does not decode.
+    /// The log is valid, but of a kind that this crate does not decode.
     Unsupported(&'static str),
     ColumnType(u8),
     /// The `TABLE_MAP` lacks what is needed to read a value: `binlog_row_metadata` is not `FULL`, or a column has the temporal
     /// format of MariaDB 5.3.
     Unknown(&'static str),
-    /// What is compressed has this number of bytes, more than the limit.
+    /// The decompressed size, which is above the limit.
     TooLarge {
         bytes: u64,
     },

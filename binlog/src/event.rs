@@ -22,20 +22,20 @@ pub enum Body<'a> {
     /// The commit of a transaction, with the engines' number for it.
     Xid(u64),
     XaPrepare(XaPrepare<'a>),
-    /// The statement that changes the rows behind it.
+    /// The statement that changed the rows in the next events.
     AnnotateRows(&'a [u8]),
     TableMap(TableMap<'a>),
     Rows(Rows<'a>),
     Heartbeat(Heartbeat<'a>),
     Incident(Incident<'a>),
-    /// The oldest log that a crash would need.
+    /// The oldest log file that recovery from a crash would need.
     BinlogCheckpoint(&'a [u8]),
     Stop,
     /// An event of another type, not decoded: it may change rows, unless [`Header::IGNORABLE`] is set.
     Unknown(EventType),
 }
 
-/// Reads the body behind the header. `fixed` is the size of the type's fixed part by the `FORMAT_DESCRIPTION`.
+/// Reads the body after the header. `fixed` is the size of the type's fixed part, from the `FORMAT_DESCRIPTION`.
 pub(crate) fn body(mut reader: Reader<'_>, fixed: Option<u8>) -> Result<Body<'_>, Error> {
     let event = reader.event();
     let expect = |bytes: u8| match fixed {
@@ -83,9 +83,9 @@ pub(crate) fn body(mut reader: Reader<'_>, fixed: Option<u8>) -> Result<Body<'_>
 
 #[derive(Debug, Clone)]
 pub struct FormatDescription<'a> {
-    /// Such as `10.11.8-MariaDB-log`.
+    /// The server's version, such as `10.11.8-MariaDB-log`.
     pub server_version: &'a [u8],
-    /// Seconds since 1970; 0 unless the log begins here.
+    /// When the log began, in seconds since 1970; 0 if the log does not begin here.
     pub created: u32,
     pub checksum: Checksum,
     pub(crate) fixed_bytes: &'a [u8],
@@ -94,7 +94,7 @@ pub struct FormatDescription<'a> {
 impl<'a> FormatDescription<'a> {
     const VERSION: u16 = 4;
     const SERVER_VERSION_BYTES: usize = 50;
-    /// Number of the algorithm, and the checksum, which is there even if other events have none.
+    /// Bytes of the algorithm's number and of the checksum, which is present even if other events have none.
     const TAIL_BYTES: usize = 5;
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
@@ -121,20 +121,20 @@ impl<'a> FormatDescription<'a> {
     }
 }
 
-/// The log goes on in another file.
+/// The log continues in another file.
 #[derive(Debug, Clone, Copy)]
 pub struct Rotate<'a> {
     pub position: u64,
     pub file: &'a [u8],
 }
 
-/// Nothing was logged for a while; the header's `log_pos` is where the stream is.
+/// Sent when nothing was logged for a while. The header's `log_pos` is the stream's position.
 #[derive(Debug, Clone, Copy)]
 pub struct Heartbeat<'a> {
     pub file: &'a [u8],
 }
 
-/// Changes may have been made that are not in the log.
+/// A warning that changes may have been made that are not in the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Incident<'a> {
     pub number: u16,

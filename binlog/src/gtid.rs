@@ -10,7 +10,7 @@ pub struct Gtid {
     pub sequence: u64,
 }
 
-/// The begin of a group of events, which is a transaction or a single statement. The header has its server's id.
+/// The beginning of a group of events: a transaction or a single statement. The header has the server's id.
 #[derive(Debug, Clone, Copy)]
 pub struct GtidEvent<'a> {
     pub sequence: u64,
@@ -20,12 +20,12 @@ pub struct GtidEvent<'a> {
     pub commit_id: Option<u64>,
     pub xid: Option<Xid<'a>>,
     pub extra_flags: u8,
-    /// Sequence number of the `ALTER` that this one commits or rolls back (`binlog_alter_two_phase`).
+    /// Sequence number of the `ALTER` that this group commits or rolls back (`binlog_alter_two_phase`).
     pub alter_start: Option<u64>,
 }
 
 impl<'a> GtidEvent<'a> {
-    /// The group is one `QUERY`, without an event for its commit.
+    /// Flag of a group of one `QUERY`, without an event for its commit.
     pub const STANDALONE: u8 = 1;
     const HAS_COMMIT_ID: u8 = 2;
     pub const TRANSACTIONAL: u8 = 4;
@@ -34,7 +34,7 @@ impl<'a> GtidEvent<'a> {
     pub const COMPLETED_XA: u8 = 128;
 
     const MULTI_ENGINE: u8 = 1;
-    /// An `ALTER` begins; a later group commits it or rolls it back.
+    /// Flag of a group that begins an `ALTER`; a later group commits it or rolls it back.
     pub const EXTRA_START_ALTER: u8 = 2;
     pub const EXTRA_COMMIT_ALTER: u8 = 4;
     pub const EXTRA_ROLLBACK_ALTER: u8 = 8;
@@ -53,7 +53,7 @@ impl<'a> GtidEvent<'a> {
         } else {
             None
         };
-        // Older servers end here; others fill up with zeros, which are no flags.
+        // Events of older servers end here; others are padded with zeros, which are no flags.
         let extra_flags = if reader.is_empty() { 0 } else { reader.u8(part)? };
         if extra_flags & Self::MULTI_ENGINE != 0 {
             reader.u8(part)?;

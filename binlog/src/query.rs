@@ -9,7 +9,7 @@ pub struct Query<'a> {
     pub thread: u32,
     /// Seconds.
     pub exec_time: u32,
-    /// What the server answered; not 0 if a statement failed after it had changed something.
+    /// The server's error number; not 0 if a statement failed after it had changed something.
     pub error_code: u16,
     /// The session's database; empty if it had none.
     pub database: &'a [u8],
@@ -41,7 +41,7 @@ impl<'a> Query<'a> {
         })
     }
 
-    /// Returns the statement, in the character set of [`Self::collation`]. `limit` bounds what is decompressed, in bytes.
+    /// Returns the statement, in the character set of [`Self::collation`]. Decompresses to at most `limit` bytes.
     pub fn statement(&self, limit: usize) -> Result<Cow<'a, [u8]>, Error> {
         if self.event == EventType::QUERY_COMPRESSED {
             return compressed::event(self.event, self.offset, self.stored, limit).map(Cow::Owned);

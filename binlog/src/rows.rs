@@ -12,7 +12,7 @@ pub enum RowsKind {
 }
 
 impl RowsKind {
-    /// Returns `None` for an event that has no rows.
+    /// Returns the kind of rows in an event of this type; `None` if such an event has no rows.
     pub fn of(event: EventType) -> Option<Self> {
         match event.0 {
             23 | 30 | 166 | 169 => Some(Self::Insert),
@@ -29,7 +29,7 @@ pub struct Rows<'a> {
     pub table_id: u64,
     pub flags: u16,
     columns_count: usize,
-    /// Columns that are in the first image of each row, and in the second of an update.
+    /// Bitmaps of the columns that are in each row's first image and, for an update, in its second.
     present: [&'a [u8]; 2],
     stored: &'a [u8],
     event: EventType,
@@ -37,10 +37,10 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// The last rows of a statement: the numbers of tables are free again.
+    /// Flag of the last rows of a statement, after which table ids may be reused.
     pub const STATEMENT_END: u16 = 1;
 
-    /// Returns whether the fixed part ends with the length of more data (version 2).
+    /// Returns whether the fixed part ends with the length of additional data (version 2).
     pub(crate) fn has_extra(event: EventType) -> bool {
         matches!(event.0, 30..=32 | 169..=171)
     }
@@ -106,11 +106,11 @@ impl RowData<'_> {
 pub struct Change<'a> {
     /// `None` for an insert.
     pub before: Option<Image<'a>>,
-    /// `None` for a delete. Of an update, a column that is absent is as it was before, unless it is generated.
+    /// `None` for a delete. In an update, an absent column has not changed, unless it is generated.
     pub after: Option<Image<'a>>,
 }
 
-/// Ends after an error.
+/// Iterates over changed rows, and ends after an error.
 #[derive(Debug, Clone)]
 pub struct Changes<'a> {
     kind: RowsKind,

@@ -3,7 +3,7 @@
 use crate::bytes::{Reader, bit};
 use crate::{Column, ColumnType, Error, EventType, Rule, TableMap};
 
-/// MariaDB's maximum.
+/// Maximum number of columns of a table in MariaDB.
 const COLUMNS_MAX: usize = 4_096;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Table {
 pub struct KeyPart {
     /// Index in [`Table::columns`].
     pub column: usize,
-    /// Characters of the column that the key has; `None`: all.
+    /// Number of the column's first characters that are in the key; `None` for all.
     pub prefix: Option<u64>,
 }
 

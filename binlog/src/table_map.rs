@@ -1,11 +1,11 @@
-//! The event that names a table and describes its columns, for the rows behind it. Its columns are read by `table`.
+//! The event that names a table and describes its columns, for the rows in the next events. `table` reads the columns.
 
 use crate::bytes::Reader;
 use crate::{Error, Rule};
 
 #[derive(Debug, Clone, Copy)]
 pub struct TableMap<'a> {
-    /// The rows behind it name the table by this number, which changes with the table's definition and at a restart.
+    /// The number by which events with rows name the table. It changes with the table's definition and at a restart.
     pub table_id: u64,
     pub flags: u16,
     pub database: &'a str,

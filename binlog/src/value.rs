@@ -36,13 +36,13 @@ pub enum Value<'a> {
     Set(Set<'a>),
     /// CHAR, VARCHAR, TEXT, JSON; BINARY, VARBINARY, BLOB, UUID, INET4, INET6, VECTOR.
     Text(Text<'a>),
-    /// Four bytes of SRID, the lowest first, and WKB.
+    /// The SRID, four bytes in little-endian order, and WKB.
     Geometry(&'a [u8]),
 }
 
 impl<'a> Value<'a> {
-    /// Returns what a `SELECT` shows in a session at UTC, but FLOAT and DOUBLE with the fewest digits that read back equal, and
-    /// without the zeros of ZEROFILL. What was compressed is decompressed to at most `limit` bytes.
+    /// Returns the text that a `SELECT` shows in a session at UTC, except that FLOAT and DOUBLE have the fewest digits
+    /// that read back equal, and that ZEROFILL adds no zeros. Decompresses to at most `limit` bytes.
     pub fn to_utf8(&self, limit: usize) -> Result<Utf8<'a>, Error> {
         let shown: &dyn fmt::Display = match self {
             Self::Signed(number) => number,
@@ -71,7 +71,7 @@ const NO_MEMBERS: Error =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bit {
     pub value: u64,
-    /// Bits of the column.
+    /// Number of bits of the column.
     pub bits: u16,
 }
 

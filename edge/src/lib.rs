@@ -26,8 +26,7 @@ thread_local! {
     static GATEWAY: OnceCell<Rc<Gateway>> = const { OnceCell::new() };
 }
 
-/// Handles a request. Fails only if the runtime has no random bytes or can't build a response; no request causes
-/// either.
+/// Handles a request. Fails only if the runtime has no random bytes or can't build a response; no input causes that.
 #[event(fetch)]
 async fn fetch(request: Request, env: Env, context: Context) -> Result<Response> {
     let started = Date::now();

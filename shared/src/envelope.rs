@@ -16,8 +16,7 @@ pub enum Shape {
     Rows,
     /// Exactly one row must be written.
     Row,
-    /// Several result sets. A single one is written like [`Shape::Rows`], unless [`Encoder::take`] was called before
-    /// the end.
+    /// Result sets. A single one is written like [`Shape::Rows`], unless [`Encoder::take`] was called before the end.
     Sets,
 }
 
@@ -130,8 +129,7 @@ impl Encoder {
         self.sets
     }
 
-    /// Returns the rest of the body. A single set becomes [`Shape::Rows`], unless [`Encoder::take`] has returned a part
-    /// before.
+    /// Returns the rest of the body. A single set becomes [`Shape::Rows`], unless [`Encoder::take`] was called before.
     pub fn finish(self) -> Vec<u8> {
         self.finish_with(&Trailer::default())
     }

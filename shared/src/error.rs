@@ -278,8 +278,7 @@ impl Problem {
         self
     }
 
-    /// Adds the index of a batch's operation, also to the further faults. The message of `rejected_by_database` is
-    /// kept.
+    /// Adds the index of a batch's operation to all faults, but not to the message of `rejected_by_database`.
     pub fn in_operation(mut self, at: usize) -> Self {
         if self.inner.code != ErrorCode::RejectedByDatabase {
             self.inner.message = format!("Operation {at}: {}", self.inner.message).into();
@@ -334,8 +333,7 @@ impl Problem {
         self.inner.details.as_ref()
     }
 
-    /// Returns the headers of the error response: [`CODE_HEADER`], and others that depend on the code and the added
-    /// values.
+    /// Returns the response's headers: [`CODE_HEADER`], and others that depend on the code and the added values.
     pub fn headers(&self) -> impl Iterator<Item = (&'static str, Cow<'static, str>)> + '_ {
         let allow = self.inner.allow.map(|methods| ("allow", Cow::Borrowed(methods)));
         let allowance = self.inner.allowance.as_ref();

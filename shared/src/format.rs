@@ -31,8 +31,7 @@ impl Format {
         if json.is_preferred_to(best.1) { Self::Envelope } else { best.0 }
     }
 
-    /// Returns the format of a body; `None` if the type, charset or variant is not supported. A missing type means
-    /// JSON.
+    /// Returns the format of a body; `None` if type, charset or variant are not supported. A missing type means JSON.
     pub fn of_body(content_type: Option<&str>) -> Option<Self> {
         if other_than_json(content_type).is_none() {
             return Some(Self::Envelope);
@@ -53,7 +52,7 @@ impl Format {
 
     /// Returns the text that ends a broken-off response: a JSON text or CSV cell that is never closed. Needed because
     /// proxies, such as workerd, end a broken response like a complete one. Empty for the envelope, which stays
-    /// unclosed itself.
+    /// unclosed.
     pub const fn cut_mark(self) -> &'static str {
         match self {
             Self::Envelope => "",

@@ -62,8 +62,7 @@ pub fn printable(text: &str) -> String {
     printable
 }
 
-/// Returns whether a character could disguise the rest of a message: a line end, bidirectional control or byte-order
-/// mark.
+/// Returns whether a character could disguise the rest of a line: a line end, bidirectional control or byte-order mark.
 fn breaks_lines(c: char) -> bool {
     matches!(
         c,

@@ -37,8 +37,7 @@ impl Value {
         }
     }
 
-    /// Returns the value for messages: a text, or a number of at most 40 characters. Other values are shown by their
-    /// kind.
+    /// Returns the value for messages: a text, a number of at most 40 characters, or the kind of another value.
     pub fn shown(&self) -> String {
         const NUMBER_MAX_BYTES: usize = 40;
         match self {
@@ -290,9 +289,8 @@ impl<'de> Visitor<'de> for Items {
     }
 }
 
-/// Returns the members of a body that is an object. Fails with `invalid_json` if the body is not UTF-8 or not JSON, or
-/// nests too deep; with `invalid_body` if it is no object, repeats a key or has more than [`JSON_MEMBERS_MAX_COUNT`]
-/// keys.
+/// Returns the members of a body that is an object. Fails with `invalid_json` if it is not UTF-8 or not JSON, or nests
+/// too deep; with `invalid_body` if it is no object, repeats a key or has more than [`JSON_MEMBERS_MAX_COUNT`].
 pub fn body_members<'a, V: Deserialize<'a>>(body: &'a [u8]) -> Result<Vec<(Cow<'a, str>, V)>, Problem> {
     let text = check(body)?;
     let members = serde_json::from_str::<ObjectMembers<'_, V>>(text);

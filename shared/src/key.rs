@@ -32,8 +32,7 @@ use uuid::Uuid;
 
 const ISSUER: &str = "selkie";
 
-/// The claim `iss` of tokens in log-in links to the console. It differs from that of API keys, so that a link is no
-/// key.
+/// The claim `iss` of log-in links to the console. It differs from that of API keys, so that a link is no key.
 const LINK_ISSUER: &str = "selkie-console";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -187,8 +186,7 @@ impl KeyClaims {
     }
 }
 
-/// An authenticated caller, proven by the signature of an API key, a console link or a user's token. The key may have
-/// been revoked meanwhile.
+/// A caller, proven by the signature of an API key, a console link or a user's token. The key may be revoked by now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
     key_id: Uuid,
@@ -198,8 +196,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Creates the principal of a user. `subject` is the result of [`subject_id`]; `expires_at` is in seconds since
-    /// 1970.
+    /// Creates a user's principal. `subject` is the result of [`subject_id`]; `expires_at` is in seconds since 1970.
     pub fn of_user(project: ProjectName, subject: Uuid, grant: Grant, expires_at: u64) -> Self {
         Self { key_id: subject, project: Arc::new(project), grant, expires_at: Some(expires_at) }
     }
@@ -278,8 +275,7 @@ impl<'a> Token<'a> {
         TokenDigest(Sha256::digest(self.0.as_bytes()).into())
     }
 
-    /// Verifies the token as [`verify`] does. This takes about 0.1 ms: callers should cache the principal by
-    /// [`Token::digest`].
+    /// Verifies as [`verify`] does. Takes about 0.1 ms: callers should cache the principal by [`Token::digest`].
     pub fn verify(self, keys: &KeySet, now: u64) -> Result<Principal, Problem> {
         self.verify_of(ISSUER, keys, now)
     }

@@ -202,8 +202,7 @@ pub const JWKS_FETCH_MAX_SECONDS: u64 = 5;
 /// Seconds after which an issuer's JWK set that is in use is fetched again.
 pub const JWKS_REFRESH_SECONDS: u64 = 10 * 60;
 
-/// Minimum seconds between fetches of a JWK set. Otherwise tokens with an unknown `kid` could cause any number of
-/// fetches.
+/// Minimum seconds between fetches of a JWK set. Without them, anybody could cause fetches by an unknown `kid`.
 pub const JWKS_FETCH_MIN_SECONDS: u64 = 60;
 
 /// Minimum seconds between fetches until the first succeeds: until then, no token of the issuer can be verified.
@@ -250,9 +249,8 @@ pub const EDGE_HEALTH_REQUESTS_MAX_COUNT: usize = 16;
 /// Maximum milliseconds for which a request at the edge waits until it may be sent to an origin.
 pub const EDGE_QUEUE_WAIT_MAX_MS: u64 = 5_000;
 
-/// Maximum memory of the bodies that an isolate of the edge is reading as a whole; the same again for those that have
-/// arrived, where only long ones are refused. A body counts with its announced length plus
-/// [`EDGE_BODY_OVERHEAD_BYTES`].
+/// Maximum memory of the bodies that an isolate of the edge is reading as a whole, and of the arrived bodies beside
+/// which a long one is read. A body counts its announced length and [`EDGE_BODY_OVERHEAD_BYTES`].
 pub const EDGE_BODIES_MAX_BYTES: u64 = 64 * 1024 * 1024;
 
 /// Bytes that count for each body besides its length, so that at most 2,048 bodies are read at the same time. A body of
@@ -292,8 +290,7 @@ pub const UPLOADS_PER_PROJECT_MAX_COUNT: u64 = 128;
 /// slowest mobile networks. Without a minimum, a slow body could occupy an upload slot for days.
 pub const BODY_MIN_BYTES_PER_SECOND: u64 = 1_024;
 
-/// Rate at which the largest JSON body just arrives in time. All have the same time, since each holds memory of its
-/// project.
+/// Rate at which the largest JSON body arrives in time. All have the same time, since each holds memory of its project.
 pub const JSON_BODY_BYTES_PER_SECOND: u64 = 32 * 1024;
 
 /// Maximum parameters of one `/sql` statement: MariaDB counts them in 16 bits.

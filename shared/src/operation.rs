@@ -78,8 +78,7 @@ impl RecordId {
     }
 }
 
-/// A parsed request. The bodies of uploads, MCP messages and management requests are not part of it; the origin parses
-/// them.
+/// A parsed request, without the bodies of uploads, MCP messages and management requests, which the origin parses.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     target_pointer_width = "64",
@@ -211,8 +210,8 @@ impl RecordOperation {
         }
     }
 
-    /// Returns the write without its preference if only `Prefer: return=representation` asks for the records; otherwise
-    /// `None`.
+    /// Returns the write without its preference; `None` unless only `Prefer: return=representation` asks for the
+    /// records.
     pub fn without_preference(&self) -> Option<Self> {
         self.write_options().filter(|options| options.preference == Some(Preference::Representation))?;
         let mut plain = self.clone();

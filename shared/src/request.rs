@@ -107,8 +107,8 @@ pub fn check_url_length(path: &str, query: Option<&str>) -> Result<(), Problem> 
 
 /// Checks headers with names in lower case; equal names must be adjacent. Fails with `invalid_request` for a malformed
 /// header, with `headers_too_large` beyond the limits, and with `invalid_body` for `Trailer`, since some HTTP
-/// implementations don't find the end of a body with trailers. Headers of proxies have no limit, except that of names
-/// in `Connection`.
+/// implementations don't find the end of a body with trailers. Of the headers of proxies, only names in `Connection`
+/// have a limit.
 pub fn check_headers<'a, I>(headers: impl Fn() -> I) -> Result<(), Problem>
 where
     I: Iterator<Item = (&'a str, &'a [u8])>,

@@ -34,8 +34,8 @@ impl RequestLog {
         }
     }
 
-    /// Records the caller and returns the recorded one, which may be an earlier one. At the edge, [`RequestLog::user`]
-    /// records users.
+    /// Records the caller unless one is recorded, and returns the recorded one. At the edge, users go to
+    /// [`RequestLog::user`].
     pub fn caller(&self, principal: impl Into<Arc<Principal>>) -> &Principal {
         self.caller.get_or_init(|| principal.into())
     }
@@ -44,8 +44,7 @@ impl RequestLog {
         self.user.get_or_init(|| caller);
     }
 
-    /// Returns the name by which the request is rate-limited: the id of the key or of a token's subject, or the digest
-    /// of an unverified token.
+    /// Returns whose rate limit applies: the id of the key or a token's subject, or the digest of an unverified token.
     pub fn rate_limited_as(&self) -> Option<String> {
         let user = || {
             self.user.get().map(|caller| match caller {

@@ -1,10 +1,10 @@
-//! DECIMAL: groups of nine digits in four bytes, the highest byte first; the groups at both ends may be smaller.
+//! DECIMAL: groups of nine digits in four bytes, in big-endian order; the groups at both ends may be smaller.
 
 use crate::Rule;
 use crate::bytes::big;
 use std::fmt::{self, Write as _};
 
-/// Bytes of a group of 0 to 9 digits.
+/// Number of bytes of a group, by its number of digits.
 const GROUP_BYTES: [usize; 10] = [0, 1, 1, 2, 2, 3, 3, 4, 4, 4];
 const GROUP_DIGITS: usize = 9;
 
@@ -32,7 +32,7 @@ impl<'a> Decimal<'a> {
     }
 
     pub fn is_negative(&self) -> bool {
-        // Inverted, so that bytes compare as numbers do.
+        // The sign bit is inverted, so that bytes compare as numbers do.
         self.stored.first().is_some_and(|first| first & 0x80 == 0)
     }
 

@@ -11,9 +11,9 @@ const NO_MEMBER: Rule = Rule::Format("an ENUM or SET has a member that its colum
 
 #[derive(Debug, Clone, Copy)]
 pub struct Enum<'a> {
-    /// Counted from 1; 0 is the empty text of an invalid value.
+    /// Index of the member, from 1; 0 is the empty text of an invalid value.
     pub index: u16,
-    /// Of the member's text.
+    /// Number of the collation of the member's text.
     pub collation: Option<u16>,
     members: Members<'a>,
 }
@@ -28,7 +28,7 @@ impl<'a> Enum<'a> {
         Ok(Self { index, collation: column.collation, members })
     }
 
-    /// Returns the member, in the character set of the collation; `None` if the log does not tell.
+    /// Returns the member, in the character set of the collation; `None` if the log does not contain it.
     pub fn member(&self) -> Option<&'a [u8]> {
         let Some(index) = usize::from(self.index).checked_sub(1) else {
             return Some(&[]);
@@ -36,7 +36,7 @@ impl<'a> Enum<'a> {
         self.members?.get(index).map(AsRef::as_ref)
     }
 
-    /// Returns the member in UTF-8; `None` if the log does not tell.
+    /// Returns the member in UTF-8; `None` if the log does not contain it.
     pub fn to_utf8(&self) -> Option<Utf8<'a>> {
         Some(charset::to_utf8(self.collation?, self.member()?))
     }
@@ -44,9 +44,9 @@ impl<'a> Enum<'a> {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Set<'a> {
-    /// The lowest bit is the first member.
+    /// The members that are set; the lowest bit is the first member.
     pub bits: u64,
-    /// Of the members' texts.
+    /// Number of the collation of the members' texts.
     pub collation: Option<u16>,
     members: Members<'a>,
 }
@@ -62,15 +62,14 @@ impl<'a> Set<'a> {
         Ok(Self { bits, collation: column.collation, members })
     }
 
-    /// Returns the members that are set, in the character set of the collation, which a `SELECT` joins by commas; `None` if
-    /// the log does not tell.
+    /// Returns the members that are set, in the collation's character set; `None` if the log does not contain them.
     pub fn members(&self) -> Option<impl Iterator<Item = &'a [u8]> + use<'a>> {
         let bits = self.bits;
         let set =
             move |index: usize| u32::try_from(index).is_ok_and(|index| bits.checked_shr(index).unwrap_or(0) & 1 == 1);
         Some(self.members?.iter().enumerate().filter(move |(index, _)| set(*index)).map(|(_, member)| member.as_ref()))
     }
-    /// Returns the members that are set in UTF-8, joined by commas; `None` if the log does not tell.
+    /// Returns the members that are set in UTF-8, joined by commas; `None` if the log does not contain them.
     pub fn to_utf8(&self) -> Option<Utf8<'a>> {
         let collation = self.collation?;
         let mut joined = String::new();

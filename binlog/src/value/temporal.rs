@@ -1,15 +1,15 @@
-//! Dates and times, in the formats since MySQL 5.6 and in those of MariaDB 5.3 (`old`), which still are in tables that were
-//! made then or with `mysql56_temporal_format=OFF`.
+//! Dates and times in the formats since MySQL 5.6, and in those of MariaDB 5.3 (`old`). Tables that were created then,
+//! or with `mysql56_temporal_format=OFF`, still have the old formats.
 
 use crate::Rule;
 use crate::bytes::{big, little};
 use std::fmt;
 
 const MICROS: u64 = 1_000_000;
-/// Seconds that a TIME never has: 839 hours.
+/// Each TIME is shorter than this many seconds: 839 hours.
 const TIME_END_SECONDS: u64 = 3_020_400;
 
-/// 0 is `0000`.
+/// A year; 0 is `0000`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Year(pub u16);
 
@@ -28,7 +28,7 @@ impl fmt::Display for Year {
     }
 }
 
-/// Month and day may be 0.
+/// A date, whose month and day may be 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Date {
     pub year: u16,
@@ -83,8 +83,8 @@ pub struct Time {
 impl Time {
     pub(crate) fn new(stored: &[u8], digits: u8) -> Result<Self, Rule> {
         let (whole, fraction) = stored.split_at_checked(3).ok_or(Rule::EndsWithin("a TIME"))?;
-        // Moved up by half of the range, so that bytes compare as times do; a negative time is the complement of both parts
-        // together, with the fraction in its own unit.
+        // Half of the range is added, so that bytes compare as times do; a negative time is the complement of both
+        // parts together, with the fraction in its own unit.
         let range = 1_u64 << (8 * stored.len());
         let packed = big(whole) << (8 * fraction.len()) | big(fraction);
         let is_negative = packed < range / 2;
@@ -190,7 +190,7 @@ impl fmt::Display for DateTime {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timestamp {
-    /// Since 1970, UTC; 0 is `0000-00-00 00:00:00`.
+    /// Seconds since 1970, UTC; 0 is `0000-00-00 00:00:00`.
     pub seconds: u32,
     pub micros: u32,
     /// Fraction digits of the column.
@@ -239,7 +239,7 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// The unit of a fraction depends on its bytes: a hundredth, a ten-thousandth, a millionth.
+/// Returns microseconds. The unit of `fraction` depends on its bytes: a hundredth, a ten-thousandth or a millionth.
 fn micros(fraction: u64, bytes: usize) -> u64 {
     match bytes {
         1 => fraction * 10_000,
@@ -256,7 +256,7 @@ fn write_fraction(f: &mut fmt::Formatter<'_>, micros: u32, digits: u8) -> fmt::R
     write!(f, ".{shown:0width$}", width = usize::from(digits))
 }
 
-/// Of a number that was checked to fit.
+/// Converts a number that is known to fit.
 fn narrow<T: TryFrom<u64> + Default>(number: u64) -> T {
     T::try_from(number).unwrap_or_default()
 }

@@ -8,10 +8,10 @@ use std::borrow::Cow;
 pub struct Text<'a> {
     pub(crate) stored: &'a [u8],
     pub(crate) collation: Option<u16>,
-    /// Of CHAR and BINARY, in bytes.
+    /// Width of a CHAR or BINARY column, in bytes.
     pub(crate) width: Option<u16>,
     pub(crate) is_compressed: bool,
-    /// The error of a text whose collation is not known, and where other errors are.
+    /// The error for a text of unknown collation, and the place of all other errors.
     pub(crate) at: Error,
 }
 
@@ -26,8 +26,8 @@ impl<'a> Text<'a> {
         Ok(self.collation.ok_or(self.at)? == BINARY_COLLATION)
     }
 
-    /// Returns the bytes in the text's own character set, decompressed to at most `limit` bytes. Copies only what was compressed,
-    /// and a binary string whose last zeros are not in the log.
+    /// Returns the bytes in the text's own character set, decompressed to at most `limit` bytes. Copies only compressed
+    /// values, and a BINARY whose trailing zeros are not in the log.
     pub fn bytes(&self, limit: usize) -> Result<Cow<'a, [u8]>, Error> {
         if self.is_compressed {
             return compressed::column(self.at.event, self.at.offset, self.stored, limit);

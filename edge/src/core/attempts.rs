@@ -137,8 +137,7 @@ impl Attempts {
     }
 
     /// Records the head of an origin's answer. Returns whether the answer may go to the client, and a failure, if any,
-    /// to be passed to [`Attempts::failed`]. `lacks_database` says that the origin reported that it can't reach its
-    /// database.
+    /// to be passed to [`Attempts::failed`]. `lacks_database` says that the origin can't reach its database.
     pub fn answered(
         &mut self,
         origins: &mut Origins,

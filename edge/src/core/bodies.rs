@@ -47,8 +47,8 @@ pub struct ReadBody<'a> {
 }
 
 impl Bodies {
-    /// Returns whether a body of `length` bytes may be read as a whole. If not, the body is long, and complete bodies
-    /// use the memory that it needs.
+    /// Returns whether a body of `length` bytes may be read as a whole. False only for a long body, if complete bodies
+    /// use the memory.
     pub fn have_room(&self, length: u64) -> bool {
         let complete = self.reading.borrow().complete;
         length <= EDGE_BODY_OVERHEAD_BYTES || complete + length + EDGE_BODY_OVERHEAD_BYTES <= EDGE_BODIES_MAX_BYTES

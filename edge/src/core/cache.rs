@@ -146,8 +146,8 @@ impl Cache {
     }
 
     /// Returns whether this isolate purged the file after an origin was asked for it at `asked_ms`, or up to 5 s before
-    /// that time. Also true if the record of a purge as late as that was evicted, since it may have been this file's.
-    /// Always false for a read.
+    /// that time. Also true if the record of such a late purge was evicted: it may have been this file's. False for a
+    /// read.
     pub fn is_purged(&self, lookup: &Lookup, asked_ms: u64) -> bool {
         !counts(asked_ms, self.purged_ms(lookup))
     }

@@ -22,8 +22,7 @@ pub enum FailureCause {
     Origin,
     /// The origin answered neither the request nor a health check in time.
     Silent,
-    /// Either the origin or the request may be at fault. The origin counts as down only if it also fails a health
-    /// check.
+    /// Either the origin or the request is at fault. The origin counts as down only if it also fails a health check.
     Unclear,
     /// The origin reported that it can't reach its database. A readiness check decides whether the report is right.
     Database,

@@ -42,7 +42,7 @@ pub enum Decision {
 pub enum BodyPlan {
     /// Forward the request without a body, since the operation has none or the body is empty.
     Drop,
-    /// Forward the body as it arrives; only the origin checks it. For long bodies, bodies of unknown length and form
+    /// Forward the body as it arrives; the origin checks it. For long bodies, bodies of unknown length and form
     /// uploads.
     Stream,
     /// Read the body as a whole, check it with the shared parser, then forward it.
@@ -57,8 +57,7 @@ pub enum BodyPlan {
 enum Authenticated {
     /// The caller has a key of this installation.
     Key(Arc<Principal>),
-    /// The caller has a token of another issuer, or one from a log-in link to the console. Only the origin knows the
-    /// caller's rights.
+    /// The caller has a token of another issuer or of a console log-in link. Only the origin knows the caller's rights.
     User(UserCaller),
 }
 

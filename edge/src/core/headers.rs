@@ -130,9 +130,8 @@ pub const NOT_FORWARDED: [&str; 22] = [
     TRACEPARENT,
 ];
 
-/// Headers of an origin's response that the client does not get, besides [`PURGE_HEADER`]. The runtime has already
-/// removed other connection headers, and Selkie's origin lists none in `Connection`. The edge sets the CORS headers
-/// itself.
+/// Response headers that the client does not get, besides [`PURGE_HEADER`]. The runtime has already removed other
+/// connection headers, and Selkie's origin lists none in `Connection`. The edge sets the CORS headers itself.
 pub const NOT_ANSWERED: [&str; 4] =
     ["access-control-allow-origin", "access-control-expose-headers", "proxy-authenticate", "proxy-connection"];
 

@@ -39,8 +39,7 @@ pub struct InFlight {
 /// The requests of one class.
 #[derive(Debug)]
 struct Pool {
-    /// Maximum number of requests in flight, besides those with reserved slots; also the maximum number of waiting
-    /// requests.
+    /// Maximum number of requests in flight, besides those with reserved slots; also that of waiting requests.
     whole: usize,
     groups: Groups<Usage>,
     /// Sorted by number, in the order of arrival.

@@ -93,8 +93,7 @@ impl Tried {
 pub type CallerLocation = [Option<Region>; 2];
 
 impl Origins {
-    /// Creates the list; no origin has failed or answered yet. A trial of a failed origin may take up to
-    /// `silence_max_ms`.
+    /// Creates the list with unknown health of all origins. A trial of a failed origin may take up to `silence_max_ms`.
     pub fn new(list: Vec<Origin>, silence_max_ms: u64) -> Self {
         let list = list.into_iter().map(|origin| (origin, Health::default()));
         Self { list: list.collect(), silence_max_ms }
@@ -137,8 +136,7 @@ impl Origins {
         Some(Pick { index, picked_at: now, is_trial })
     }
 
-    /// Returns whether the origin needs no health check before a request: it answered recently and has not failed
-    /// since.
+    /// Returns whether a request needs no health check first: the origin answered recently and has not failed since.
     pub fn is_seen(&self, pick: Pick, now: u64) -> bool {
         let seen = |seen_at: u64| seen_at > 0 && now < seen_at + SEEN_COUNTS_MS;
         let health = self.list.get(pick.index).map(|(_, health)| health);

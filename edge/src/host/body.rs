@@ -33,8 +33,7 @@ fn pipe(length: BodyLength) -> Result<TransformStream, JsValue> {
     }
 }
 
-/// A body that the runtime pipes to an origin. Dropping it aborts the request to the origin, unless the whole body was
-/// sent.
+/// A body that the runtime pipes to an origin. Dropping it aborts the request to the origin if the body is incomplete.
 pub(crate) struct BodyPipe {
     source: ReadableStream,
     /// The first bytes of the body; none if the body is empty.

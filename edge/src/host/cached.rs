@@ -200,8 +200,7 @@ impl Cached<'_> {
         }
     }
 
-    /// Builds the response from a cache entry; `None` if the entry is malformed, or if the requested range is no longer
-    /// in the cache.
+    /// Builds the response from a cache entry; `None` if it is malformed, or the requested range is no longer cached.
     async fn serve(&self, entry: Response, headers: &Headers, age_ms: Option<u64>) -> Option<Outcome<Reply>> {
         let served = self.lookup.serve(headers, self.incoming, age_ms);
         if let Some(Ok(Served { head, body: ServedBody::Whole })) = served {

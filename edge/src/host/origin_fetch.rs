@@ -27,8 +27,7 @@ use worker::web_sys::{AbortController, Request, RequestInit, Response};
 /// Interval of health checks while an origin receives a long body.
 const SENDING_CHECK_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Maximum interval at which a waiting request polls for its slot, since the platform forbids that another request
-/// wakes it.
+/// Maximum interval at which a waiting request polls for its slot: the platform forbids waking it from another request.
 const QUESTION_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Maximum bytes of a response that is held in memory because it came before the request's body was sent. The origin's
@@ -99,8 +98,7 @@ impl<'a> Forwarding<'a> {
         core::address_group(core::client_address(self.incoming, access, seen.as_deref()))
     }
 
-    /// Returns the client's address and port as the runtime reports them; `None` if the configuration trusts a header
-    /// instead.
+    /// Returns the client's address and port from the runtime; `None` if the configuration trusts a header instead.
     fn seen_address(&self, access: &AccessConfig) -> Option<String> {
         access.client_address.is_none().then(|| headers::seen_address(self.request)).flatten()
     }
@@ -141,8 +139,7 @@ impl<'a> Forwarding<'a> {
     }
 
     /// Sends the request to an origin, and returns the response after checking that it comes from Selkie. A body that
-    /// is read as a whole is read before the request waits for a slot, so that requests with slow bodies occupy no
-    /// slot.
+    /// is read as a whole is read before the request waits for a slot, so that slow bodies occupy no slot.
     pub(crate) async fn send(&mut self, gateway: &Gateway, plan: BodyPlan) -> Result<OriginAnswer, Problem> {
         let repeat = plan.repeat(self.incoming);
         let checked = match plan {

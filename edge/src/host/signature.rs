@@ -8,8 +8,7 @@ use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{CryptoKey, SubtleCrypto};
 
 thread_local! {
-    /// The issuers' keys that WebCrypto has imported, so that each is imported once. Bounded, since only keys in
-    /// `ISSUERS` are added.
+    /// The issuers' keys as imported by WebCrypto, so that each is imported once. Only keys in `ISSUERS` are added.
     static IMPORTED: RefCell<Vec<(KeyMaterial, CryptoKey)>> = RefCell::default();
 }
 

@@ -61,8 +61,7 @@ impl Faults {
     /// Maximum number of kept faults. More would not help the caller.
     const MAX_COUNT: usize = 20;
 
-    /// Runs `check` and keeps its fault. Returns `None` for a fault, or without running `check` if no fault would be
-    /// kept.
+    /// Runs `check` and keeps its fault. Returns `None` for a fault, or without running `check` if the list is full.
     pub fn check<T>(&mut self, check: impl FnOnce() -> Result<T, Problem>) -> Option<T> {
         if self.is_full() {
             return None;

@@ -82,7 +82,7 @@ impl Lexer {
         self.has_begun
     }
 
-    /// Returns whether a literal such as `true`, or the byte-order mark, is incomplete. The caller tracks strings and
+    /// Returns whether a literal such as `true`, or the byte-order mark, is incomplete. Callers track strings and
     /// numbers.
     pub(crate) fn is_within_token(&self) -> bool {
         self.word.is_some() || self.is_within_mark()

@@ -145,8 +145,7 @@ pub enum KeyFault {
 pub struct VerificationKeys(Vec<VerificationKey>);
 
 impl VerificationKeys {
-    /// Parses a JWK set (RFC 7517). Also returns the unusable keys, since many sets have keys for encryption or other
-    /// algorithms.
+    /// Parses a JWK set (RFC 7517). Also returns unusable keys: many sets have keys for encryption or other algorithms.
     pub fn parse(text: &str) -> Result<(Self, Vec<UnusableKey>), JwkSetFault> {
         if text.len() > JWKS_MAX_BYTES {
             return Err(JwkSetFault::TooLarge);

@@ -37,7 +37,7 @@ pub struct UserToken<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserIdentity {
     pub subject: Uuid,
-    /// No user has this id.
+    /// An id made from the issuer, which no user has.
     pub issuer: Uuid,
     /// The time in seconds since 1970, with a tolerance for clock differences.
     pub expires_at: u64,
@@ -80,8 +80,7 @@ impl UserToken<'_> {
         &self.header
     }
 
-    /// Returns whether the token claims to be from a log-in link to the console. Such tokens are signed by the
-    /// installation.
+    /// Returns whether the token claims to be a log-in link to the console, which the installation itself signs.
     pub fn is_of_link(&self) -> bool {
         self.issuer == LINK_ISSUER
     }
@@ -146,8 +145,7 @@ impl UserToken<'_> {
         Ok(UserIdentity { subject, issuer, expires_at })
     }
 
-    /// Returns the seconds since 1970 of a claim; `None` if it is missing. Fails with `invalid_key` if it is no number
-    /// ≥ 0.
+    /// Returns the seconds since 1970 of a claim; `None` if missing. Fails with `invalid_key` if it is no number ≥ 0.
     fn seconds(&self, name: &str) -> Result<Option<u64>, Problem> {
         let Some(value) = self.claims.get(name) else {
             return Ok(None);

@@ -63,8 +63,8 @@ impl BatchStep {
         &self.references
     }
 
-    /// Returns the operation with ids for its references. `id` returns a reference's id as JSON. Fails if `id` or
-    /// parsing fails.
+    /// Returns the operation with ids for its references. `id` returns the JSON of an id. Fails if `id` or parsing
+    /// fails.
     pub fn resolve(&self, id: &mut Fill<'_>) -> Result<Cow<'_, RecordOperation>, Problem> {
         match &self.template {
             None => Ok(Cow::Borrowed(&self.operation)),

@@ -37,8 +37,7 @@ pub enum Visibility {
 }
 
 impl Visibility {
-    /// Returns whether the file is declared private. Other files may become private too: see
-    /// [`Visibility::Undeclared`].
+    /// Returns whether the file is declared private. Others may become private too: see [`Visibility::Undeclared`].
     pub fn is_private(self) -> bool {
         matches!(self, Self::Private | Self::PrivateFolder)
     }

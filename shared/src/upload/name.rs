@@ -42,8 +42,8 @@ fn hyphenated(stem: &str) -> String {
     words.join("-")
 }
 
-/// Returns whether a character separates words. Lists signs, since the standard library can't tell them from letters'
-/// marks.
+/// Returns whether a character separates words. Signs are listed, since `std` can't tell them from the marks of
+/// letters.
 fn separates_words(c: char) -> bool {
     !c.is_alphanumeric()
         && (c.is_ascii()

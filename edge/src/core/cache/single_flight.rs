@@ -50,8 +50,7 @@ pub enum Flight {
     Alone,
 }
 
-/// Proof that a request asks the origin on behalf of others. When it is dropped, waiting requests look up the entry
-/// again.
+/// Proof that a request asks the origin on behalf of others. When dropped, waiting requests look up the entry again.
 #[derive(Debug)]
 pub struct Lead {
     single_flight: Rc<RefCell<SingleFlight>>,

@@ -4,8 +4,7 @@
 use super::{Cache, Flight, Lookup, Moment};
 use crate::core::incoming_request::IncomingRequest;
 
-/// Maximum number of lookups by one request: the first, a second after another request has stored the response, and one
-/// more.
+/// Maximum lookups by one request: the first, a second after another request has stored the response, and one more.
 const LOOKUPS_MAX_COUNT: u32 = 3;
 
 #[derive(Debug)]

@@ -88,7 +88,7 @@ impl<'a> CsvRecords<'a> {
     }
 }
 
-/// CRLF, LF or CR.
+/// Counts line breaks: CRLF, LF or CR.
 pub fn line_breaks(text: &[u8]) -> usize {
     let count = |(count, before): (usize, u8), byte: &u8| {
         let is_break = *byte == b'\r' || (*byte == b'\n' && before != b'\r');

@@ -45,8 +45,8 @@ impl Matching {
         [&self.list, &self.joiner, &self.query, &self.search_operator].into_iter().all(Option::is_none)
     }
 
-    /// Returns the condition; `None` if neither `query` nor the list is given. Refuses empty conditions, which would
-    /// select all records.
+    /// Returns the condition; `None` if neither `query` nor the list is given. Refuses empty conditions, which select
+    /// all.
     pub(super) fn condition(&self, names: &Names) -> Result<Option<Condition>, Problem> {
         let joiner = |name, value: &Option<Value>, of, conditions: &Option<Value>| match (value, conditions) {
             (None, _) => Ok(Joiner::And),

@@ -122,8 +122,7 @@ impl ContentDecoder {
         }
     }
 
-    /// Decodes up to the next quote or escape that [`ContentDecoder::run_over`] can't handle, or until the decoder is
-    /// full.
+    /// Decodes up to a quote or an escape that [`ContentDecoder::run_over`] can't handle, or until the decoder is full.
     fn run(&mut self, lexer: &mut Lexer, input: &mut &[u8]) -> Result<(), ContentFault> {
         let window = &input[..input.len().min(self.decoder.room())];
         let end = memchr::memchr2(b'"', b'\\', window).unwrap_or(window.len());
