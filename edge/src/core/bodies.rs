@@ -55,7 +55,7 @@ impl Bodies {
     }
 
     /// Counts the memory of `length` bytes of a body. Reading begins at `now`, in ms since 1970. `address` is the
-    /// result of [`Caller::address_group`].
+    /// result of `caller::address_group`.
     pub fn begin(&self, caller: &Caller, address: &str, length: u64, now: u64) -> ReadBody<'_> {
         let mut reading = self.reading.borrow_mut();
         let bytes = length + EDGE_BODY_OVERHEAD_BYTES;

@@ -32,7 +32,7 @@ pub struct Drain {
 
 impl Drain {
     /// Counts a body that is drained from `now` on, in ms since 1970. `address` is the result of
-    /// `Caller::address_group`. Returns `None` if the body must not be drained: it is short, or too many others are
+    /// `caller::address_group`. Returns `None` if the body must not be drained: it is short, or too many others are
     /// drained.
     pub fn begin(drains: &Rc<RefCell<Drains>>, length: BodyLength, address: Box<str>, now: u64) -> Option<Self> {
         if matches!(length, BodyLength::Known(..=EDGE_UNDRAINED_BODY_MAX_BYTES)) {
