@@ -54,7 +54,7 @@ impl std::fmt::Debug for AccountSource {
 }
 
 impl AccountSource {
-    /// `repair` is called after MariaDB refused a login.
+    /// `find` returns a project's account. `repair` is called after MariaDB refused a login of the account.
     pub fn new(
         find: impl Fn(&ProjectName, Access) -> Account + Send + Sync + 'static,
         repair: impl Fn(ProjectName) -> BoxFuture<'static, Repaired> + Send + Sync + 'static,

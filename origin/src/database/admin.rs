@@ -50,7 +50,7 @@ pub use script::ScriptSession;
 /// requests.
 pub(crate) const CONNECTIONS_MAX_COUNT: usize = 3;
 
-/// The number of connections of [`Admin::apart`].
+/// The maximum number of connections, per host, in the pool of [`Admin::apart`].
 pub(crate) const PROBE_CONNECTIONS: usize = 1;
 
 /// The time limit for one statement or transaction of the admin account. Dropping a large database takes longest.
@@ -83,7 +83,7 @@ impl Admin {
         Self { pool, hosts, connect_timeout, lock_name: lock_name(secret) }
     }
 
-    /// Returns the same with a pool of its own for a single connection, so that its statements wait for no others.
+    /// Returns an [`Admin`] with a pool of its own for one connection, so that its statements wait for no others.
     pub fn apart(&self) -> Self {
         Self { pool: pool(&self.hosts, PROBE_CONNECTIONS), ..self.clone() }
     }
@@ -171,7 +171,7 @@ impl Admin {
         }
     }
 
-    /// Awaits a statement's result for at most [`STATEMENT_TIMEOUT`]. Fails at once if the host is left (see
+    /// Awaits a statement's result for at most [`STATEMENT_TIMEOUT`]. Fails at once if another host takes over (see
     /// `database::hosts`).
     async fn within<T>(&self, exchange: impl Future<Output = mysql_async::Result<T>>) -> Result<T, AdminError> {
         match tokio::time::timeout(STATEMENT_TIMEOUT, self.pool.on(exchange)).await {

@@ -7,14 +7,14 @@ use mysql_async::prelude::Queryable as _;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A coverage takes 8 KiB; MariaDB has about 40 character sets.
+/// Coverages by the name of the character set. A coverage takes 8 KiB; MariaDB has about 40 character sets.
 #[derive(Debug, Default)]
 pub(super) struct CharsetCoverages {
     known: Mutex<HashMap<String, Arc<CharsetCoverage>>>,
 }
 
 impl CharsetCoverages {
-    /// Returns `None` if the set covers all of Unicode. `charset` is the name in `information_schema`.
+    /// Returns which characters `charset` (its name in `information_schema`) can hold; `None` for all of Unicode.
     pub(super) async fn of(&self, conn: &mut Conn, charset: &str) -> mysql_async::Result<Option<Arc<CharsetCoverage>>> {
         if matches!(charset, "utf8mb4" | "utf16" | "utf16le" | "utf32") {
             return Ok(None);

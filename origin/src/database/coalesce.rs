@@ -29,23 +29,23 @@ pub struct Coalescer {
     pools: Arc<Pools>,
     reads: Requests<Reads>,
     inserts: Requests<Inserts>,
-    /// These counters include failed statements.
+    /// The number of shared statements, including failed ones.
     shared_statements: AtomicU64,
     shared_requests: AtomicU64,
 }
 
 trait CoalescedStatement: Sized + Send + Sync + 'static {
-    /// [`Key`] adds the account and the time limit to the shape.
+    /// What coalesced requests have in common. [`Key`] adds the account and the time limit.
     type Shape: Eq + Hash + Send + Sync + 'static;
     type Item: Clone + Send + 'static;
     type Output: Send + 'static;
 
-    /// The value was found by measurement.
+    /// The maximum number of statements in flight for one [`Key`], found by measurement.
     const IN_FLIGHT_MAX: usize;
 
     fn requests(coalescer: &Coalescer) -> &Requests<Self>;
 
-    /// `waiting` and the result are at least 1.
+    /// Returns how many of the `waiting` requests the next statement serves. Both numbers are at least 1.
     fn share(shape: &Self::Shape, waiting: usize) -> usize;
 
     /// Returns true if the failed statement wrote nothing and a request alone may succeed.

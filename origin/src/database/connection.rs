@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// A connection whose last lease began longer ago is pinged before the next lease, unless its session is reset.
+/// A connection is pinged before a lease if its last lease began longer ago than this, unless its session is reset.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
 pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
 /// The timeout includes the wait for a permit and opening a connection.
@@ -101,7 +101,7 @@ impl Connector {
         }
     }
 
-    /// Called when a connection to `host` is lost, or can't be opened for another reason than too many connections.
+    /// Discards all open connections of the account, since `host` was lost or can't be reached.
     pub(super) fn forget_all(&self, host: &Host) {
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.hosts.suspect(host);
@@ -111,7 +111,7 @@ impl Connector {
         self.trust.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Does not wait for the KILL; errors are only logged.
+    /// Kills the connection in MariaDB, in a task of its own. Errors are only logged.
     pub(super) fn kill(&self, connection: &Connection) {
         let (id, host) = (connection.conn.id(), &connection.host);
         let is_left = host.left.as_ref().is_some_and(CancellationToken::is_cancelled);
@@ -305,7 +305,7 @@ impl Connection {
     }
 }
 
-/// Returns an upper bound, in bytes.
+/// Returns an upper bound, in bytes, of the largest packet that the statement needs.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
     /// If all values together have more bytes, each value gets packets of its own, of at most this size.
     const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;

@@ -5,7 +5,7 @@ use mysql_async::Value;
 use shared::envelope::write_csv;
 
 impl Decoder {
-    /// An invalid geometry is an empty cell, as NULL is.
+    /// Appends the value as a CSV cell. An invalid geometry is an empty cell, as NULL is.
     pub(super) fn write_csv(self, value: &Value, out: &mut Vec<u8>) {
         match (self, value) {
             (_, Value::NULL) => {}
@@ -21,7 +21,7 @@ impl Decoder {
         }
     }
 
-    /// An empty text keeps its quotes, to differ from NULL.
+    /// Appends the JSON value without its quotes. An empty text keeps the quotes, to differ from NULL.
     fn write_bare(self, value: &Value, out: &mut Vec<u8>) {
         let start = out.len();
         self.write(value, out);

@@ -10,8 +10,8 @@ use tokio::time::Sleep;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 pin_project! {
-    /// The time counts from `since`, or else from the first pending poll: a step that is ready at once never reads the
-    /// clock.
+    /// A step with a time limit, counted from `since`, or else from the first pending poll: a step that is ready at
+    /// once never reads the clock.
     pub(super) struct Within<S> {
         #[pin]
         step: S,
@@ -42,7 +42,7 @@ pub(super) fn within<S: Future>(limit: impl Into<Limit>, step: S) -> Within<S> {
     Within { step, limit: time, since: None, alarm: None, left: left.map(CancellationToken::cancelled_owned) }
 }
 
-/// The time counts from `since`, so that several steps share one time limit.
+/// Limits a step to a time that counts from `since`, so that several steps share one time limit.
 pub(super) fn within_since<S: Future>(since: Instant, limit: impl Into<Limit>, step: S) -> Within<S> {
     Within { since: Some(since), ..within(limit, step) }
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub(super) struct DescriptionBudget {
     pub used: usize,
     limit: TooLarge,
-    /// The bytes of each table that the first value of a row names.
+    /// The bytes counted for each table. The first value of a row is the name of its table.
     tables: Option<HashMap<Box<[u8]>, usize>>,
 }
 
@@ -37,7 +37,7 @@ impl DescriptionBudget {
         Self { tables: Some(HashMap::new()), ..Self::of_foreign_keys(name) }
     }
 
-    /// Returns whether to keep the row. Rows beyond the limit of their table are neither kept nor counted.
+    /// Counts the row and returns true; returns false for a row beyond the limit of its table, which is to be dropped.
     pub(super) fn spend(&mut self, row: &Row) -> Result<bool, DbError> {
         let values = (0..row.len()).map(|at| match row.as_ref(at) {
             Some(Value::Bytes(bytes)) => bytes.as_slice(),

@@ -66,7 +66,7 @@ causes! {
     1153 | 1162 | 1301 => BodyTooLarge,
 }
 
-/// `None`, for errors of the storage engine, the disk or memory, becomes an internal error.
+/// Returns the code for callers. `None`, for errors of the storage engine, disk or memory, becomes an internal error.
 pub(super) fn code(errno: u16, state: &str) -> Option<ErrorCode> {
     match errno {
         _ if state == SIGNALLED => Some(ErrorCode::RejectedByDatabase),

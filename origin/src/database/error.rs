@@ -111,8 +111,8 @@ impl From<LoadAborted> for DbError {
 }
 
 impl DbError {
-    /// The error of opening or resetting a connection: callers must not see MariaDB's message, such as that of a
-    /// refused password.
+    /// Converts an error of opening or resetting a connection, so that callers don't see MariaDB's message, such as
+    /// that of a refused password.
     pub(super) fn connecting(self) -> Self {
         match self {
             Self::Refused(..) if self.code() == Some(ErrorCode::Overloaded) => Self::Overloaded,
@@ -123,7 +123,7 @@ impl DbError {
         }
     }
 
-    /// `row` is the index in `batchData` of the row that MariaDB refused.
+    /// Adds the index in `batchData` of the row that MariaDB refused.
     pub(super) fn in_row(self, row: Option<usize>) -> Self {
         match self {
             Self::Refused(errno, refusal) => Self::Refused(errno, Refusal { row, ..refusal }),
@@ -138,7 +138,7 @@ impl DbError {
         }
     }
 
-    /// After a lost connection, it may be unknown whether the statement ran.
+    /// Returns whether connection or host were lost. It may then be unknown whether the statement ran.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Unavailable(_)) || self.code() == Some(ErrorCode::DatabaseUnavailable)
     }
@@ -167,7 +167,7 @@ impl DbError {
         matches!(self.errno(), Some(errno::DUP_ENTRY | errno::DUP_ENTRY_WITH_KEY_NAME))
     }
 
-    /// Returns false for lock timeouts, and for [`DbError::Timeout`].
+    /// Returns whether MariaDB ended the statement early; false for lock timeouts and [`DbError::Timeout`].
     pub fn is_cut_short(&self) -> bool {
         self.code() == Some(ErrorCode::QueryTimeout)
     }
@@ -279,8 +279,8 @@ fn refused(errno: u16, mut refusal: Refusal) -> Problem {
         }
         _ => {}
     }
-    // `ACCESS_DENIED`: a view about which the account may not know more. Statements that administer the server get it too;
-    // `http::sql` handles those.
+    // `ACCESS_DENIED` means a view that the account may not see in full. Statements that administer the server get the
+    // same error; `http::sql` handles those.
     if matches!(errno, errno::ACCESS_DENIED | errno::NO_SUCH_USER) {
         return Problem::new(
             code,

@@ -6,7 +6,7 @@
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// Returns the unchanged output as one JSON string if the result is still not valid JSON.
+/// Returns the plan as JSON, or, if it can't be made valid JSON, the unchanged output as one JSON string.
 pub fn plan(text: &str) -> serde_json::Result<Box<RawValue>> {
     RawValue::from_string(escaped(text)).or_else(|_| serde_json::value::to_raw_value(text))
 }

@@ -4,7 +4,7 @@
 const NESTING_MAX_LEVELS: u8 = 16;
 const SRID_BYTES: usize = 4;
 
-/// Appends `null` for invalid bytes, a coordinate that is not finite, or too deep nesting.
+/// Appends the geometry as GeoJSON; `null` for invalid bytes, a coordinate that is not finite, or too deep nesting.
 pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     let mut reader = Reader { bytes: bytes.get(SRID_BYTES..).unwrap_or_default(), little: true };

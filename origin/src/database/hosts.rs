@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 /// Maximum wait of [`Hosts::pick`] for the result of a probe.
 const VERDICT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Attempts to open one connection; each may be to another host.
+/// The maximum number of attempts to open one connection; each may be to another host.
 pub(in crate::database) const TRIES_MAX_COUNT: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,7 @@ struct HostState {
 #[derive(Clone, Debug)]
 pub(in crate::database) struct Host {
     pub(in crate::database) index: usize,
-    /// `None` for the only host of a `database_url`, which is never left.
+    /// Cancelled when the host is left; `None` for the only host of a `database_url`, which is never left.
     pub(in crate::database) left: Option<CancellationToken>,
 }
 
@@ -80,7 +80,7 @@ pub(in crate::database) struct Host {
 pub struct HostsGauge {
     pub serving: Option<String>,
     pub count: usize,
-    /// The only host of a `database_url` is not probed and counts as healthy.
+    /// The number of healthy hosts. The only host of a `database_url` is not probed and counts as healthy.
     pub well: usize,
     pub failovers: u64,
 }
@@ -113,7 +113,7 @@ impl Hosts {
         }))
     }
 
-    /// `replica_url` names replicas of these hosts. Applies to connections opened afterwards.
+    /// Notes that `replica_url` names replicas of these hosts. Connections that are already open don't notice it.
     pub fn set_replicas(&self) {
         self.0.has_replicas.store(true, Ordering::Relaxed);
     }
@@ -145,9 +145,9 @@ impl Hosts {
         self.0.purpose == HostRole::Serving && self.0.endpoints.len() == 1
     }
 
-    /// Starts the probes on first use. [`HostRole::Serving`]: waits at most [`VERDICT_TIMEOUT`] for a probe, then
-    /// returns the serving or the first host, never `None`. [`HostRole::Reading`]: never waits; `None` if no replica is
-    /// healthy.
+    /// Returns the host for a new connection, and starts the probes on first use. [`HostRole::Serving`]: the serving or
+    /// the first host, never `None`, after at most [`VERDICT_TIMEOUT`]. [`HostRole::Reading`]: a healthy replica
+    /// without waiting, or `None`.
     pub(in crate::database) async fn pick(&self) -> Option<Host> {
         if self.is_single() {
             return Some(Host { index: 0, left: None });
@@ -181,7 +181,7 @@ impl Hosts {
         Some(Host { index, left: Some(left) })
     }
 
-    /// Must be called only for [`HostRole::Reading`]: it would probe even the only host of a `database_url`.
+    /// Returns whether a replica is healthy. Only for [`HostRole::Reading`]: a call would probe even an only host.
     pub(in crate::database) fn any_well(&self) -> bool {
         self.probe();
         self.0.state().hosts.iter().any(|host| host.health == Some(Health::Well))
@@ -196,7 +196,7 @@ impl Hosts {
             && (self.0.purpose == HostRole::Serving || self.0.state().hosts.get(host.index).is_some_and(is_well))
     }
 
-    /// Returns whether another attempt to connect may succeed, on this host or on another.
+    /// Has the host probed after a failed connection. Returns whether another attempt, on any host, may succeed.
     pub(in crate::database) fn suspect(&self, host: &Host) -> bool {
         let Some(left) = &host.left else {
             return false;
@@ -258,7 +258,7 @@ impl Hosts {
         }
     }
 
-    /// Serves `selkie doctor`. Each host has 2 s to answer.
+    /// Returns facts about each host, for `selkie doctor`. A host has 2 s to answer.
     pub async fn facts(&self) -> Vec<(String, Result<HostFacts, String>)> {
         let address = &self.0.address;
         let options = self.options(&address.admin_user, &address.admin_password, |options| options);
@@ -267,7 +267,7 @@ impl Hosts {
         names.zip(futures_util::future::join_all(asked).await).collect()
     }
 
-    /// The tasks end after the last clone of this [`Hosts`] is dropped.
+    /// Starts the tasks that probe the hosts, once. The tasks end after the last clone of this [`Hosts`] is dropped.
     fn probe(&self) {
         if std::mem::replace(&mut self.0.state().is_probing, true) {
             return;
@@ -347,8 +347,8 @@ impl State {
         }
     }
 
-    /// Order of choice: the serving host if healthy or being probed, a healthy host, the serving host if behind, a host
-    /// that is behind, the serving host, host 0. `None` only before the first choice.
+    /// Returns the first of: the serving host if healthy or being probed, a healthy host, the serving host if behind, a
+    /// host that is behind, the serving host, host 0. `None` only before the first choice.
     fn next(&self) -> Option<usize> {
         let health = |index: usize| self.hosts[index].health;
         let first = |wanted: Health| (0..self.hosts.len()).find(|index| health(*index) == Some(wanted));

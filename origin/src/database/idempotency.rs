@@ -19,13 +19,13 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub enum Claim {
-    /// No other transaction can claim the key until this one ends.
+    /// The transaction has claimed the key: no other transaction can claim it until this transaction ends.
     Ours,
-    /// The caller must roll back, since the transaction may hold a lock on the receipt.
+    /// The key has a receipt. The caller must roll back, since the transaction may hold a lock on the receipt.
     Taken,
     /// A request with the same key is running.
     Busy,
-    /// The caller must roll back, then create the table.
+    /// The table of receipts is missing. The caller must roll back, then create the table.
     NoTable,
 }
 
@@ -49,12 +49,12 @@ pub async fn create_table(
     made.map(drop).map_err(of_receipts)
 }
 
-/// An earlier request committed the write, so the host's current position includes the write.
+/// Records the host's current position, which includes the write that an earlier request committed.
 pub async fn note_position(lease: &mut Lease, progress: &StatementStats) {
     lease.note_position(progress).await;
 }
 
-/// Does not wait for row locks of other transactions.
+/// Claims the key for the transaction's insert, without waiting for row locks of other transactions.
 pub async fn claim(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -92,7 +92,7 @@ pub async fn read(
     })
 }
 
-/// [`Claim::Taken`] if the key has no expired receipt, for example because another request has renewed it.
+/// Claims a key whose receipt has expired. Returns [`Claim::Taken`] if another request has renewed the receipt.
 pub async fn claim_expired(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
@@ -121,7 +121,7 @@ fn is_gone(error: &DbError) -> bool {
     error.errno() == Some(errno::NO_SUCH_TABLE)
 }
 
-/// Without this conversion, the response would blame the table of the insert.
+/// Converts an error of the table of receipts: the response would otherwise blame the table of the insert.
 fn of_receipts(error: DbError) -> DbError {
     match error.code() {
         Some(ErrorCode::PermissionDenied | ErrorCode::UnknownField | ErrorCode::TableNotFound) => DbError::NoReceipts,

@@ -63,8 +63,8 @@ pub async fn has_database(lease: &mut Lease, name: &DatabaseName, limit: Duratio
     Ok(!names.is_empty())
 }
 
-/// `methods` returns the HTTP methods that the caller may use on a table, or `None` for a table that is not listed.
-/// `limit` is the time limit for each chunk.
+/// Lists the tables of a database. `methods` returns the HTTP methods that the caller may use on a table; `None` leaves
+/// the table out. `limit` is the time limit for each chunk.
 pub fn tables(
     mut lease: Lease,
     database: DatabaseName,

@@ -36,9 +36,9 @@ const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug)]
 pub struct PoolSettings {
-    /// The limit of one caller of one account. The account may have [`project_quota::beyond`] this number, for other callers.
+    /// The maximum number of connections of one caller. For other callers, an account has [`project_quota::beyond`] it.
     pub size: usize,
-    /// The limit of all accounts together. Connections to replicas are counted apart, with the same limit.
+    /// The maximum number of connections of all accounts together, and again of those to replicas.
     pub total: usize,
     /// The tickets (see `Pools::ticket`) that one account may have beyond `size`, or [`project_quota::beyond`] it for callers
     /// that wait with few requests. Further requests fail with [`DbError::Overloaded`].
@@ -75,7 +75,7 @@ pub enum ReadFrom {
 pub struct Lessee<'a> {
     pub project: &'a ProjectName,
     pub access: Access,
-    /// The id is nil for work that is not one caller's.
+    /// The caller's id; nil for work that is not one caller's.
     pub caller: Uuid,
 }
 
@@ -125,7 +125,7 @@ pub struct PoolGauge {
     pub open: usize,
     pub in_use: usize,
     pub waiting: usize,
-    /// Includes failed attempts. Empty in the result of [`Pools::gauge_of`].
+    /// The times that requests waited for a connection, including failed attempts. Empty from [`Pools::gauge_of`].
     pub waits: Durations,
 }
 
@@ -137,13 +137,13 @@ impl Pools {
         Self { settings, hosts, source, accounts, budget, waiting, waits, replicas: None }
     }
 
-    /// The result has connections and a connection budget of its own, and no replicas.
+    /// Returns pools with connections and a connection budget of their own, and without replicas.
     pub(super) fn apart(&self, bounds: impl FnOnce(PoolSettings) -> PoolSettings) -> Self {
         let (hosts, source) = (self.hosts.clone(), self.source.clone());
         Self::new(bounds(self.settings), hosts, source)
     }
 
-    /// Replicas serve callers with a read-only key, or with a role that can only read.
+    /// Adds replicas, for callers with a read-only key or with a role that can only read.
     pub fn with_replicas(mut self, replicas: Hosts) -> Self {
         // Replication copies the accounts from the primary, so they must not be repaired on a replica.
         let source = self.source.without_repair();
@@ -162,7 +162,7 @@ impl Pools {
         self.replicas.as_ref().map(|replicas| replicas.hosts.gauge())
     }
 
-    /// If such a read failed, the caller can retry it on the primary.
+    /// Returns whether a read may run on a replica. A read that failed there can be retried on the primary.
     pub fn may_read_replicas(&self, access: Access, from: ReadFrom) -> bool {
         self.replicas.is_some() && access == Access::Read && from == ReadFrom::Replica
     }
@@ -176,9 +176,9 @@ impl Pools {
         self.replicas(access, from).unwrap_or(self).account(project, access)
     }
 
-    /// With `after`, waits until the host of the connection has reached that position; a host without positions is
-    /// taken as it is. If a replica fails, or does not reach the position within about `REPLICA_WAIT` (500 ms), leases
-    /// a connection to the primary.
+    /// Leases a connection to a replica or to the primary. With `after`, waits until the connection's host has reached
+    /// that position, if it has positions. If a replica fails, or is not there within about `REPLICA_WAIT` (500 ms),
+    /// leases from the primary.
     pub async fn lease_for(
         &self,
         lessee: Lessee<'_>,
@@ -200,7 +200,7 @@ impl Pools {
         }
     }
 
-    /// Holds no connection while it waits, for about `limit` at most.
+    /// Leases a connection to a host at `after`. Holds no connection while it waits, for about `limit` at most.
     async fn lease_at(&self, lessee: Lessee<'_>, after: &Position, limit: Duration) -> Result<Lease, DbError> {
         let (started, mut pause) = (Instant::now(), POLL_MIN);
         loop {
@@ -225,7 +225,7 @@ impl Pools {
         self.settings.wait_timeout
     }
 
-    /// Never leases a connection to a replica that [`Pools::with_replicas`] added.
+    /// Leases a connection for work that is not one caller's, never from the replicas of [`Pools::with_replicas`].
     pub async fn lease(&self, project: &ProjectName, access: Access) -> Result<Lease, DbError> {
         self.lease_as(Lessee { project, access, caller: Uuid::nil() }).await
     }
@@ -236,7 +236,7 @@ impl Pools {
         self.connection(&account, caller).await
     }
 
-    /// Does not wait. Tickets beyond the first `size` of an account count as its queue.
+    /// Takes a ticket without waiting. Tickets beyond the first `size` of an account count as the account's queue.
     pub(super) fn ticket(&self, account: &Arc<Account>, caller: Uuid) -> Result<QueueTicket, DbError> {
         let mut place = QueueTicket { account: Arc::clone(account), queue: None, _share: None };
         let before = account.requests.fetch_add(1, Ordering::Relaxed);
@@ -252,8 +252,8 @@ impl Pools {
         Ok(place)
     }
 
-    /// The caller must hold a ticket of the account (see [`Pools::ticket`]). If MariaDB refuses the login, repairs the
-    /// account and tries once more.
+    /// Leases a connection of the account, whose ticket the caller must hold (see [`Pools::ticket`]). If MariaDB
+    /// refuses the login, repairs the account and tries once more.
     pub(super) async fn connection(&self, account: &Account, caller: Uuid) -> Result<Lease, DbError> {
         let getting = async {
             let turn = account.leases.take_as(&account.project, caller, 1);
@@ -286,7 +286,7 @@ impl Pools {
         got
     }
 
-    /// Bounds the wait for a shared statement: for a connection, then for a statement of at most `limit`.
+    /// Returns the maximum wait for a shared statement: for a connection, then for a statement of at most `limit`.
     pub(super) fn answer_timeout(&self, limit: Duration) -> Duration {
         let PoolSettings { wait_timeout, connect_timeout, .. } = self.settings;
         wait_timeout + connect_timeout + limit
@@ -326,7 +326,7 @@ impl Pools {
         Ok(Account { pool, requests: AtomicUsize::new(0), project: project.clone(), leases, queue })
     }
 
-    /// Also drops accounts without connections and requests. The caller must call this periodically.
+    /// Closes idle connections, and drops accounts without connections and requests. Must be called periodically.
     pub fn close_idle(&self) {
         if let Some(replicas) = &self.replicas {
             replicas.close_idle();

@@ -39,7 +39,7 @@ pub struct Gtid {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Positions {
-    /// Without replicas, every read sees all committed writes; without a binary log, a server has no positions.
+    /// The host has no replicas, so every read sees all committed writes, or has no binary log, so no positions.
     None,
     Primary,
     Replica,
@@ -71,7 +71,7 @@ fn list(gtids: &[Gtid]) -> String {
     texts.collect::<Vec<_>>().join(",")
 }
 
-/// `None` also for a list that is too long or has two GTIDs of one domain.
+/// Parses a list of GTIDs. Returns `None` also if the list is too long or has two GTIDs of one domain.
 fn gtids(text: &str) -> Option<Vec<Gtid>> {
     let gtids: Vec<Gtid> = text.split(',').take(GTIDS_MAX_COUNT + 1).map(gtid).collect::<Option<_>>()?;
     let is_repeated = |at: usize| gtids[..at].iter().any(|before| before.domain == gtids[at].domain);
@@ -88,17 +88,17 @@ fn gtid(text: &str) -> Option<Gtid> {
     Some(Gtid { domain: domain.try_into().ok()?, server: server.try_into().ok()?, number })
 }
 
-/// Accepts no sign, unlike `parse`.
+/// Parses decimal digits. Accepts no sign, unlike `parse`.
 fn number(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
-/// The server id of a GTID does not matter.
+/// Returns whether the position `found` includes all of `wanted`, regardless of server ids.
 fn include(found: &[Gtid], wanted: &[Gtid]) -> bool {
     are_near(found, wanted, 0)
 }
 
-/// A GTID is near if `found` has its domain and a sequence number that is smaller by at most `ahead`.
+/// Returns whether `found` has every wanted domain, with a sequence number that is smaller by at most `ahead`.
 fn are_near(found: &[Gtid], wanted: &[Gtid], ahead: u64) -> bool {
     let is_near =
         |it: &Gtid, wanted: &Gtid| it.domain == wanted.domain && it.number.saturating_add(ahead) >= wanted.number;
@@ -123,7 +123,7 @@ impl Connection {
         found.inspect_err(|error| tracing::debug!(%error, "the position of a write is not known")).ok().flatten()
     }
 
-    /// Returns true if the host has no positions ([`Positions::None`]).
+    /// Returns whether the host has reached `position`; true if the host has no positions ([`Positions::None`]).
     pub(super) async fn has_reached(&mut self, position: &Position) -> Result<bool, DbError> {
         let (is_reached, is_near) = match (self.positions, position) {
             (Positions::None, _) => (true, true),

@@ -8,9 +8,9 @@ use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Params, Row, Statement, Value};
 use std::num::NonZeroUsize;
 
-/// The cache is per connection. MariaDB uses about 10 KB for each statement.
+/// The maximum number of statements in a connection's cache. MariaDB uses about 10 KB for each statement.
 const KEPT: NonZeroUsize = NonZeroUsize::MIN.saturating_add(127);
-/// Longer texts are batches and long lists, which seldom recur.
+/// The maximum length of a cached text. Longer texts are batches and long lists, which seldom recur.
 const KEPT_TEXT_MAX_BYTES: usize = 8 * 1024;
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl PreparedStatements {
         Ok(statement)
     }
 
-    /// Does not close the statements: the reset of the session closes them in MariaDB.
+    /// Empties the cache without closing the statements: the reset of the session closes them in MariaDB.
     pub(super) fn forget(&mut self) {
         self.kept.clear();
         self.passing = None;

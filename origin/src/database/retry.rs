@@ -4,7 +4,7 @@
 use super::schema_cache::SchemaAge;
 use std::time::Duration;
 
-/// What a failed statement leaves to do, and to know of its effect.
+/// What to do after a failed statement, and what is known about its effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     None,
@@ -31,7 +31,7 @@ pub(crate) enum Repeatable {
 }
 
 impl Recovery {
-    /// `None` if the work must not be repeated, or would fail again.
+    /// Returns the age of schemas for a repetition; `None` if the work must not be repeated or would fail again.
     fn repeats_with(self, work: Repeatable) -> Option<SchemaAge> {
         match (self, work) {
             (Self::None, _)
@@ -44,7 +44,7 @@ impl Recovery {
     }
 }
 
-/// `again` gets the error of `outcome`, and the age of the schemas to plan with.
+/// Runs `again` if the error of `outcome` allows. `again` gets the error, and the age of the schemas to plan with.
 pub(crate) async fn retry_once<T, E, F>(
     work: Repeatable,
     outcome: Result<T, E>,

@@ -32,9 +32,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A chunk exceeds this size by up to one row, or by up to a batch of rows with related records.
+/// The size at which a chunk is sent. A chunk is larger by up to one row, or a batch of rows with related records.
 pub(super) const CHUNK_BYTES: usize = 32 * 1024;
-/// Holds most chunks with the row that completes them.
+/// The initial capacity of a chunk's buffer: enough for most chunks with the row that completes them.
 pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 const ONE_CAPACITY: usize = 1024;
 /// MariaDB ignores the snapshot at other isolation levels.
@@ -119,7 +119,7 @@ pub(super) fn encode_record(row: &Row, layout: &Layout, format: Format, progress
     Found::One(encoder.finish())
 }
 
-/// Begins the snapshot in which [`many()`] reads the rows of the same lease: whether a row follows them must hold then too.
+/// Returns whether the read has a row. Begins the snapshot in which [`many()`] then reads the rows with the same lease.
 pub async fn has_row(
     lease: &mut Lease,
     statement: Statement,
@@ -155,7 +155,7 @@ async fn first(
     lease.run(effect, limit, Some(progress), work).await
 }
 
-/// The second row costs no additional round trip, and tells whether there are several.
+/// Returns the first two rows. The second row costs no round trip, and tells whether there are several.
 pub(super) async fn first_two_rows(
     connection: &mut Connection,
     statement: Statement,
@@ -171,7 +171,7 @@ pub(super) async fn first_two_rows(
     Ok((first, second))
 }
 
-/// Returns an empty text if there is no row, or the cell is NULL, a number or a date.
+/// Returns the first cell of the first row; an empty text if there is no row or the cell is NULL, a number or a date.
 pub async fn text(
     mut lease: Lease,
     statement: Statement,
@@ -219,8 +219,8 @@ impl Written {
     }
 }
 
-/// Returns a skipped row instead of a duplicate-key error, if the statement skips duplicates. For a list of rows, the
-/// error names the row at fault if MariaDB tells which one.
+/// Runs a write. A duplicate that the statement skips is returned as a skipped row, not as an error. For a list of
+/// rows, the error names the row at fault if MariaDB tells which one.
 pub(super) async fn execute(connection: &mut Connection, statement: Statement) -> Result<Written, DbError> {
     let (skips_duplicates, sets_variables) = (statement.skips_duplicates(), statement.sets_variables());
     let (batch_offset, returns_record) = (statement.batch_offset(), statement.columns().record.is_some());
@@ -242,7 +242,7 @@ pub(super) async fn execute(connection: &mut Connection, statement: Statement) -
     }
 }
 
-/// Counted from 1; `None` if MariaDB does not tell, as before 10.7.
+/// Returns the number of the row at fault, counted from 1; `None` if MariaDB does not tell, as before 10.7.
 async fn failed_row(connection: &mut Connection) -> Result<Option<u64>, DbError> {
     connection.session = SessionState::Dirty;
     let [find, read] = sql::failed_row();
@@ -313,7 +313,7 @@ fn record_json(record: &RecordColumns, decoders: &[Decoder], row: &Row) -> Vec<u
     out
 }
 
-/// Returns a single column's value, or else a string of the values joined by commas, as in the path segment `{id}`.
+/// Returns a key as JSON: a single column's value, or the values as a string joined by commas, as in `{id}`.
 fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     let mut out = Vec::new();
     if let [decoder] = decoders {
@@ -335,7 +335,7 @@ fn key_json(decoders: &[Decoder], row: &Row, first: usize) -> Vec<u8> {
     out
 }
 
-/// Writes a string of digits if the number exceeds 2^53 − 1.
+/// Returns the number as JSON: a string of digits if the number exceeds 2^53 − 1.
 pub fn integer_json(number: u64) -> Vec<u8> {
     let mut out = Vec::new();
     Decoder::Integer.write(&Value::UInt(number), &mut out);

@@ -67,7 +67,7 @@ pub struct SchemaCache {
     statement_pools: Arc<Pools>,
     tables: Arc<Versioned<Key, Arc<Found>>>,
     views: Arc<Versioned<ProjectName, Arc<Views>>>,
-    /// Beside them the bytes of their names.
+    /// The foreign keys of each database, with the bytes of their names.
     relations: Arc<Versioned<DatabaseKey, (Arc<Relations>, usize)>>,
     databases: Arc<Versioned<DatabaseKey, Arc<[Arc<Table>]>>>,
     coverages: CharsetCoverages,
@@ -86,7 +86,7 @@ impl Described for Arc<Found> {
         }
     }
 
-    /// Whether a table is missing is asked each time.
+    /// Returns false if the table is missing: whether a table exists is read each time.
     fn is_kept(&self) -> bool {
         matches!(**self, Found::Table(_))
     }
@@ -166,7 +166,7 @@ impl SchemaCache {
         described(&found?, path)
     }
 
-    /// Called after MariaDB refused a statement that was planned with the cached description.
+    /// Reads the description anew, after MariaDB refused a statement that was planned with the cached one.
     pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
         let key = KeyRef { project, path }.to_owned();
         described(&Box::pin(self.load(key, SchemaAge::Fresh)).await?, path)
@@ -213,7 +213,7 @@ impl SchemaCache {
         Ok(names.iter().filter_map(|name| DatabaseName::parse(name).ok()).collect())
     }
 
-    /// A statement that reads a view may run stored code, even if its text shows none.
+    /// Returns the project's views: a statement that reads a view may run stored code, even if its text shows none.
     pub async fn views(self: &Arc<Self>, project: &ProjectName) -> Result<Arc<Views>, Problem> {
         let load = |cache: Arc<Self>, project: ProjectName| async move {
             let names =
@@ -245,7 +245,7 @@ impl SchemaCache {
         Ok(self.relations.get(key, (self.version(project), age), self, load).await?.0)
     }
 
-    /// The descriptions of all tables, for API descriptions (such as OpenAPI) and `selkie types`. Returns an empty list
+    /// Returns the descriptions of all tables, for API descriptions (such as OpenAPI) and `selkie types`; an empty list
     /// if there is no such database. A load also caches each table's description for requests.
     pub async fn tables(
         self: &Arc<Self>,
@@ -286,7 +286,7 @@ impl SchemaCache {
         }
     }
 
-    /// The full-access account sees every table.
+    /// Leases a connection of the full-access account, which sees every table.
     async fn lease(&self, project: &ProjectName) -> Result<Lease, DbError> {
         self.pools.lease(project, Access::Full).await
     }

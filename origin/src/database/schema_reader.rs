@@ -329,7 +329,7 @@ fn json_checked(clause: &str) -> Option<String> {
     (!plain.contains('`')).then(|| name.replace("``", "`"))
 }
 
-/// The column of a CHECK's condition that names no other. MariaDB puts each column's name into backticks.
+/// Returns the only column that a CHECK's condition names; `None` if there are several. Columns are in backticks.
 fn only_column(clause: &str) -> Option<String> {
     let (mut found, mut rest) = (None, clause);
     while let Some(at) = rest.find(['`', '\'']) {
@@ -344,7 +344,7 @@ fn only_column(clause: &str) -> Option<String> {
     found
 }
 
-/// Splits a text that begins with a quote behind its end. A quote within is doubled, or in a string also escaped.
+/// Splits a text after the quoted part that it begins with. A quote within is doubled, or in a string also escaped.
 fn quoted_part(text: &str) -> Option<(String, &str)> {
     let mut chars = text.char_indices();
     let (_, quote) = chars.next()?;

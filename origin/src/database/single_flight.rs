@@ -57,8 +57,8 @@ where
     }
 }
 
-/// Removes the load on drop, because a load may end by a panic. A load runs in a task of its own, and so continues if
-/// the caller is cancelled.
+/// Removes the load from the map on drop, even if the load panics. A load runs in a task of its own, and so continues
+/// if its caller is cancelled.
 struct Ended<K: Eq + Hash, V, E> {
     running: Arc<Mutex<Running<K, V, E>>>,
     key: K,

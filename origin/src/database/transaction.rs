@@ -58,7 +58,7 @@ pub struct Rows {
     pub has_more: bool,
 }
 
-/// Uses a transaction for several statements, or if records are checked against the rules of the caller's role.
+/// Runs statements, in a transaction if there are several or the caller's role has rules for the records.
 pub async fn write(
     lease: &mut Lease,
     statements: Vec<Statement>,
@@ -94,7 +94,7 @@ pub async fn transact(
 }
 
 impl<'a> Transaction<'a> {
-    /// `limit` is the time limit from BEGIN to COMMIT.
+    /// Begins a transaction. `limit` is the time limit from BEGIN to COMMIT.
     pub async fn begin(lease: &'a mut Lease, limit: Duration, progress: &'a StatementStats) -> Result<Self, DbError> {
         lease.begin();
         let mut transaction = Self { lease, progress, until: Instant::now() + limit, rows: 0, stage: Stage::Open };
@@ -115,7 +115,7 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// After an error, the caller must roll back.
+    /// Runs the statements in order and adds up their results. After an error, the caller must roll back.
     pub async fn execute_all(&mut self, statements: Vec<Statement>, effect: SessionEffect) -> Result<Written, DbError> {
         let (mut written, mut bytes) = (Written::default(), 0);
         for statement in statements {
@@ -131,7 +131,7 @@ impl<'a> Transaction<'a> {
         Ok(written)
     }
 
-    /// Does not count the rows. The project may have added triggers to the table, so the session is reset afterwards.
+    /// Runs a statement without counting its rows. Resets the session later, since the project may have added triggers.
     pub(super) async fn execute_internal(&mut self, statement: Statement) -> Result<Written, DbError> {
         self.lease.expect(SessionEffect::Anything);
         self.step(statement).await
@@ -144,7 +144,7 @@ impl<'a> Transaction<'a> {
         self.heed(started, written)
     }
 
-    /// After an error, the caller must roll back.
+    /// Reads rows, counts and encodes them. After an error, the caller must roll back.
     pub async fn rows(
         &mut self,
         statement: Statement,
@@ -201,8 +201,8 @@ impl<'a> Transaction<'a> {
         self.heed(started, done)
     }
 
-    /// The project may have replaced the table by a view, which can run stored code, so the session is reset
-    /// afterwards.
+    /// Returns the first row. The session is reset afterwards, since the project may have replaced the table by a view,
+    /// which can run stored code.
     pub(super) async fn first(&mut self, statement: Statement) -> Result<Option<Row>, DbError> {
         self.lease.expect(SessionEffect::Anything);
         let (started, left) = (Instant::now(), self.left());
@@ -282,7 +282,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// If the rollback fails, the connection is killed, which rolls back too.
+    /// Rolls back. If that fails, the connection is killed, which rolls back too.
     pub async fn rollback(mut self) {
         if self.stage == Stage::Ended {
             return;
@@ -317,8 +317,8 @@ impl<'a> Transaction<'a> {
         self.lease.limit(self.until.saturating_duration_since(Instant::now()))
     }
 
-    /// If MariaDB refused the statement, the transaction stays open. Any other error kills the connection, which ends
-    /// the transaction.
+    /// Adds the time to `progress` and returns the outcome. If MariaDB refused the statement, the transaction stays
+    /// open; any other error kills the connection, which ends the transaction.
     fn heed<T>(&mut self, started: Instant, outcome: Result<T, DbError>) -> Result<T, DbError> {
         self.progress.add_time(started);
         outcome.map_err(|error| match error {

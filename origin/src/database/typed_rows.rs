@@ -27,7 +27,7 @@ where
     rows.into_iter().collect()
 }
 
-/// After [`DbError::DescriptionTooLarge`] the connection must be closed: rows of the result are left.
+/// Returns all rows. After [`DbError::DescriptionTooLarge`], rows are unread: the connection must be closed.
 pub(super) async fn all_within<'a, 't: 'a, T, P>(
     answer: impl Future<Output = Result<QueryResult<'a, 't, P>, Error>>,
     budget: &mut DescriptionBudget,

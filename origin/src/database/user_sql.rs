@@ -22,8 +22,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Encoded size. The result sets of a statement such as CALL are buffered, because the shape of the response depends on
-/// their number, which is only known at the end.
+/// The maximum encoded size of held results. The result sets of a statement such as CALL are held, because the format
+/// of the response depends on their number, which is only known at the end.
 const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 pub struct UserSql {
@@ -37,7 +37,7 @@ pub struct UserSql {
     pub format: Format,
 }
 
-/// `limit` includes the time that the client takes to receive the response.
+/// Streams the statement's response. `limit` includes the time that the client takes to receive the response.
 pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<StatementStats>) -> Chunks {
     let UserSql { statement, schema, effects, change, format } = call;
     let unbound = statement.params().is_empty();
@@ -177,7 +177,7 @@ async fn prepare_session(lease: &mut Lease, schema: Option<DatabaseName>, effect
     Ok(())
 }
 
-/// [`DbError::NoDatabase`]: the database does not exist, or the account may not use it.
+/// Sets the default database. [`DbError::NoDatabase`]: it does not exist, or the account may not use it.
 async fn choose(connection: &mut Connection, name: DatabaseName) -> Result<(), DbError> {
     let wanted = DefaultSchema::Set(name);
     if connection.schema == wanted {
@@ -265,7 +265,7 @@ fn decoders(text: &str, columns: &[Column]) -> Vec<Decoder> {
     decoders
 }
 
-/// A repeated name becomes `name_2`, `name_3`, ….
+/// Returns the columns' names; a repeated name becomes `name_2`, `name_3`, ….
 fn unique_keys(columns: &[Column]) -> ColumnLabels {
     let mut taken: HashSet<String> = HashSet::with_capacity(columns.len());
     let mut names = Vec::with_capacity(columns.len());

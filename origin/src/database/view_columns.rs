@@ -1,7 +1,7 @@
 //! Finds the computed columns of a view, from the view's definition as MariaDB stores it. Does no I/O.
 
-/// `None` unless the definition begins with `select`. Only the first SELECT of a UNION is examined: MariaDB can't write
-/// to a view with a UNION.
+/// Returns for each column of a view whether it is computed; `None` unless the definition begins with `select`.
+/// Examines only the first SELECT of a UNION, since MariaDB can't write to such a view.
 ///
 /// MariaDB stores definitions in one form: ``select `d`.`t`.`a` AS `a`,`d`.`t`.`b` + 1 AS `c` from …``.
 pub(super) fn computed(definition: &str) -> Option<Vec<bool>> {
@@ -36,7 +36,7 @@ fn item_end(text: &str) -> usize {
     bytes.len()
 }
 
-/// A doubled quote ends one quoted text and begins the next.
+/// Returns the index of the closing quote. A doubled quote ends one quoted text and begins the next.
 fn quoted_end(bytes: &[u8], start: usize) -> usize {
     let quote = bytes[start];
     let mut at = start + 1;
