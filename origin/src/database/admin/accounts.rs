@@ -196,8 +196,8 @@ impl Admin {
         let account = name.at(host);
         let by_hash = format!("PASSWORD '{}'", hash(password));
         match self.identify(&account, &by_hash).await {
-            // A server that checks the strength of passwords refuses a hash: it needs the plain text. Its logs may show the plain text, so
-            // the hash is tried first.
+            // A server that checks the strength of passwords refuses a hash and needs the plain text, which its logs
+            // may show: so the hash is tried first.
             Err(error) if error.errno() == Some(errno::OPTION_PREVENTS_STATEMENT) => {
                 self.identify(&account, &format!("'{}'", password.expose_secret())).await
             }
@@ -261,7 +261,7 @@ impl Admin {
     async fn revoke(&self, account: &str, pattern: &str) -> Result<(), AdminError> {
         let place = ident(pattern);
         match self.run(format!("REVOKE ALL PRIVILEGES ON {place}.* FROM {account}")).await {
-            // Another origin has revoked the privileges meanwhile.
+            // Another origin has revoked the privileges in the meantime.
             Err(error) if error.errno() == Some(errno::NONEXISTING_GRANT) => Ok(()),
             outcome => outcome,
         }

@@ -6,7 +6,7 @@ use shared::ident::DatabaseName;
 use super::quote::ident;
 use super::{Admin, AdminError, Created, typed_rows};
 
-/// The comment of the demo's database until it is filled, by which an interrupted start is recognised.
+/// The comment of the demo's database until it is filled, by which a demo that was left unfinished is recognised.
 const UNFINISHED: &str = "Selkie has not filled its demo yet";
 
 impl Admin {

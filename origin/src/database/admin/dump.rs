@@ -16,11 +16,11 @@ pub use self::save::{Dump, Incomplete};
 use super::AdminError;
 use crate::database::errno;
 
-/// The time limit for one statement or one row of a dump, or one statement of a script.
+/// The time limit for one statement or one row of a dump, and for one statement of a script.
 const WAIT: Duration = Duration::from_secs(3600);
 
-/// The time limit for a statement that describes or makes an object with code of a tenant: to describe or make a view,
-/// MariaDB runs functions.
+/// The time limit for a statement that describes or creates an object with code of a tenant, since MariaDB runs
+/// functions to describe or create a view.
 const CODE_TIME: Duration = Duration::from_secs(5);
 
 /// The time for one project: in a backup once for rows and once for all that is not a table, in a restore for everything.
@@ -67,7 +67,7 @@ impl RecordKind {
     }
 }
 
-/// The session settings under which a statement was run first, and on which its meaning depends.
+/// The session settings under which a statement was first run, since its meaning depends on them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Settings {
@@ -190,7 +190,7 @@ impl RecordReader {
     }
 }
 
-/// Splits MariaDB's refusals of one statement, after which the session can go on, from errors that end it.
+/// Separates MariaDB's refusals of one statement, after which the session can go on, from errors that end the session.
 fn refusal(error: mysql_async::Error, user: &str) -> Result<StatementRefusal, AdminError> {
     let of = match &error {
         mysql_async::Error::Server(server) => {

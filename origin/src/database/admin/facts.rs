@@ -29,7 +29,7 @@ pub struct StrangeGrant {
 }
 
 impl StrangeGrant {
-    /// Returns the host of an anonymous account; `None` if the finding is not the account itself but a privilege.
+    /// Returns the host of an anonymous account; `None` if the finding is a privilege.
     pub fn nameless_host(&self) -> Option<&str> {
         let host = self.grantee.strip_prefix("''@'")?.strip_suffix('\'')?;
         self.pattern.is_none().then_some(host)
@@ -49,8 +49,8 @@ impl ServerFacts {
     }
 }
 
-/// What runs with the rights of its definer. As long as no other column of `VIEWS` is read, MariaDB opens no view, so
-/// that it runs no function of a project as the admin account.
+/// Selects views, routines, triggers and events that run with the rights of their definer. No other column of `VIEWS`
+/// is read: MariaDB would open the views, and run functions of projects as the admin account.
 const DEFINERS: &str = "SELECT CONCAT('view ', TABLE_SCHEMA, '.', TABLE_NAME), DEFINER FROM information_schema.VIEWS
     WHERE TABLE_SCHEMA = ? AND SECURITY_TYPE = 'DEFINER'
     UNION ALL SELECT CONCAT(LOWER(ROUTINE_TYPE), ' ', ROUTINE_SCHEMA, '.', ROUTINE_NAME), DEFINER

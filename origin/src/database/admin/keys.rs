@@ -185,7 +185,7 @@ impl Admin {
         self.some_keys(of, None, u64::MAX).await
     }
 
-    /// Returns at most `limit` of [`Admin::keys`], from the one that follows the key `after`.
+    /// Returns at most `limit` of [`Admin::keys`], beginning with the key that follows `after`.
     pub async fn some_keys(
         &self,
         of: Option<&ProjectName>,
@@ -199,8 +199,8 @@ impl Admin {
         self.key_rows("", condition, (of, of, after, limit).into()).await
     }
 
-    /// Returns the keys that the key `id` has created, or keys that it has created, and so on, if they are neither
-    /// revoked nor expired at `now`; oldest first.
+    /// Returns the keys created by the key `id`, by the keys created by that key, and so on, that are neither revoked
+    /// nor expired at `now`; oldest first.
     pub async fn keys_made_by(&self, id: Uuid, now: u64) -> Result<Vec<KeyRow>, AdminError> {
         // MariaDB ends a recursion silently after 1,000 steps by default. Each step has another key at least, so this one
         // ends.

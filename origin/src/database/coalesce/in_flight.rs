@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// Requests must not wait for a slow statement of their shape. An undisturbed statement takes a fraction of this time.
+/// The time after which a statement of the same shape may start beside a slow one. A usual statement takes far less.
 const SLOW_AFTER: Duration = Duration::from_millis(10);
 
 /// Dropping the guard ends the count, or spawns a task that runs shared statements for the waiting requests.
@@ -34,7 +34,7 @@ impl<K: CoalescedStatement> InFlight<K> {
         Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: State::Running }
     }
 
-    /// `caller` is nil for a statement of several callers.
+    /// Leases a connection. `caller` is nil for a statement of several callers.
     pub(super) async fn connection(&self, caller: Uuid) -> Result<Lease, DbError> {
         let lease = self.coalescer.pools.connection(&self.key.account, caller).await;
         if let Err(error) = &lease {
@@ -54,7 +54,7 @@ impl<K: CoalescedStatement> InFlight<K> {
         waiters.map(|waiter| (waiter.item, waiter.caller)).collect()
     }
 
-    /// After [`SLOW_AFTER`] the statement no longer counts as in flight, but runs on.
+    /// Awaits the statement. After [`SLOW_AFTER`] the statement no longer counts as in flight, but runs on.
     pub(super) async fn during<T>(
         self,
         limit: Limit,
@@ -69,7 +69,7 @@ impl<K: CoalescedStatement> InFlight<K> {
         within(Limit { time: limit.time.saturating_sub(soon), ..limit }, statement).await
     }
 
-    /// If a statement takes longer than [`SLOW_AFTER`], another task runs the next statement.
+    /// Runs shared statements while requests wait. If one takes longer than [`SLOW_AFTER`], another task runs the next.
     async fn run_shared(mut self) {
         self.state = State::Running;
         loop {
@@ -118,7 +118,7 @@ impl<K: CoalescedStatement> Drop for InFlight<K> {
     }
 }
 
-/// The statement is killed once none of its requests waits any longer.
+/// Runs one shared statement, which is killed once none of its requests waits any longer.
 async fn share<K: CoalescedStatement>(
     mut lease: Lease,
     shape: Arc<K::Shape>,

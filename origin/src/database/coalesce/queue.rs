@@ -9,7 +9,7 @@ const REFUSALS_MAX: u8 = 3;
 /// Requests of a shape run alone for this time after [`REFUSALS_MAX`] consecutive [`Outcome::Refused`].
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Has entries only for shapes with a statement in flight or waiting for a connection, or with a back-off.
+/// The waiting requests, by shape: of shapes with a statement in flight or awaiting a connection, or with a back-off.
 pub(super) struct Queue<S, W> {
     shapes: Mutex<Shapes<S, W>>,
 }
@@ -54,7 +54,7 @@ impl<S, W> Default for Queue<S, W> {
 }
 
 impl<S: Clone + Eq + Hash, W> Queue<S, W> {
-    /// After [`Joined::Run`], the caller must call [`Self::finish`].
+    /// Adds the request to the queue or lets it run. After [`Joined::Run`], the caller must call [`Self::finish`].
     pub(super) fn join<A, E>(
         &self,
         shape: &S,
@@ -100,7 +100,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         self.shapes().active.remove(shape);
     }
 
-    /// Drops the requests for which `waits` is false.
+    /// Takes the requests of the next statement from the queue, and drops those for which `waits` is false.
     pub(super) fn take(&self, shape: &S, waits: impl FnMut(&W) -> bool, share: impl FnOnce(usize) -> usize) -> Vec<W> {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {

@@ -58,7 +58,7 @@ impl CoalescedStatement for Reads {
     async fn note_position(_: &mut Lease, _: &mut [Option<Row>]) {}
 }
 
-/// Returns an empty list if a row has a key that was not requested: the table differs from the schema of the plan.
+/// Returns the row of each key; an empty list if a row has a key that was not requested: the table has changed.
 fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Row>> {
     let mut outputs = vec![None; keys.len()];
     for row in rows {

@@ -8,7 +8,7 @@ use shared::error::ErrorCode;
 #[error("the database host is lost")]
 pub(in crate::database) struct HostLost;
 
-/// Returns true for every I/O error and every error of the driver itself.
+/// Returns whether the error means that the host is lost, as every I/O error and every error of the driver itself does.
 pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     match error {
         mysql_async::Error::Server(error) => is_refusal_of_host(error.code, &error.message, &error.state),
@@ -18,7 +18,7 @@ pub(in crate::database) fn means_lost(error: &mysql_async::Error) -> bool {
     }
 }
 
-/// Such errors mean, for example, that the host shuts down, left its cluster or is read-only.
+/// Returns whether the error means that the host shuts down, has left its cluster or is read-only, for example.
 pub(super) fn is_refusal_of_host(errno: u16, message: &str, state: &str) -> bool {
     if state == SIGNALLED {
         return false;

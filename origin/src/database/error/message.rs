@@ -1,6 +1,6 @@
 //! Rewrites the texts of MariaDB's error messages, before callers see them.
 
-/// Removes the names of accounts, and replaces paths of the server by `…`.
+/// Returns the message without names of accounts, and with `…` for paths of the server.
 pub(super) fn sentence(message: &str) -> String {
     let mut words: Vec<&str> = Vec::new();
     let mut skip = 0;
@@ -31,7 +31,7 @@ fn is_path(word: &str) -> bool {
     (bare.starts_with('/') || bare.starts_with("./")) && bare.len() > 2 && bare[1..].contains('/')
 }
 
-/// MariaDB counts the rows of one statement, and an insert may have several statements.
+/// Removes the row's number: MariaDB counts the rows of one statement, and an insert may have several statements.
 pub(super) fn without_row(message: &mut String) {
     if let Some((before, number)) = message.rsplit_once(" at row ")
         && number.parse::<u64>().is_ok()

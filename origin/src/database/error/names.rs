@@ -2,8 +2,8 @@
 
 use crate::database::errno;
 
-/// The field is `None` for a foreign key of several columns, and for `ROW_IS_REFERENCED`, whose message names a field of the referring
-/// table.
+/// Returns the field and the constraint. The field is `None` for a foreign key of several columns, and for
+/// `ROW_IS_REFERENCED`, whose message names a field of the referring table.
 pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     match errno {
         // Duplicate entry 'x' for key 'title'
@@ -40,7 +40,7 @@ pub(super) fn names(errno: u16, message: &str) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Returns the last part of `` `a`.`b` ``, and `None` if the name contains a quote.
+/// Returns the last part of a quoted name such as `` `a`.`b` ``; `None` if the name contains a quote.
 fn quoted(text: &str) -> Option<&str> {
     let quote = text.chars().next().filter(|quote| matches!(quote, '\'' | '`'))?;
     let (name, rest) = text[1..].split_once(quote)?;

@@ -17,7 +17,7 @@ impl HostPools {
         Self { hosts: hosts.clone(), pools: options.into_iter().map(Pool::new).collect() }
     }
 
-    /// Tries again while [`Hosts::suspect`] returns true (never for an only host), at most [`TRIES_MAX_COUNT`] times.
+    /// Opens a connection, in up to [`TRIES_MAX_COUNT`] attempts while [`Hosts::suspect`] returns true.
     pub(in crate::database) async fn get_conn(&self) -> mysql_async::Result<Conn> {
         let mut tries = 1;
         loop {
@@ -40,7 +40,7 @@ impl HostPools {
         self.hosts.on(&host, work).await
     }
 
-    /// Waits forever if there is only one host.
+    /// Waits until the serving host is left; forever if there is only one host.
     pub(in crate::database) async fn left(&self) {
         match self.hosts.serving().left {
             Some(left) => left.cancelled_owned().await,

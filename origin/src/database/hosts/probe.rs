@@ -80,7 +80,7 @@ pub(super) async fn facts(options: Opts, purpose: HostRole) -> Result<HostFacts,
     }
 }
 
-/// The task ends after `hosts` are dropped.
+/// Probes a host until `hosts` are dropped.
 pub(super) async fn always(hosts: Weak<Inner>, index: usize, options: Opts) {
     let mut conn = None;
     loop {

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// The connection is returned after each batch of this size, for waiting requests.
 const SWEPT_AT_ONCE: usize = 500;
 
-/// If a deletion fails, leaves the other receipts of that database, and goes on with the next database.
+/// Deletes a project's expired receipts, and returns their number. After an error, goes on with the next database.
 pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError> {
     let limit = pools.query_timeout();
     let mut lease = pools.lease(project, Access::Full).await?;

@@ -35,10 +35,10 @@ type RawUpload = (Vec<u8>, String, u64, u64, String, Option<u64>, u64, u64, Opti
 
 impl MediaTable {
     /// Records an upload. Returns false and records nothing if the project would then have more than `most` unfinished,
-    /// unexpired uploads, or if their declared sizes would exceed `most_bytes` together; for an uploader with few of them,
-    /// [`beyond`] that, as for [`ProjectQuota::with_callers`](crate::project_quota::ProjectQuota::with_callers). Counts only the uploads of full
-    /// keys for a full key, and only those of callers with roles for such a caller. Concurrent calls may exceed both limits.
-    /// `upload.length` must be at most `most_bytes`.
+    /// unexpired uploads, or if their declared sizes would exceed `most_bytes` together. An uploader with few uploads
+    /// may go [`beyond`], as in [`ProjectQuota::with_callers`](crate::project_quota::ProjectQuota::with_callers).
+    /// Uploads of full keys and uploads of callers with roles are counted apart. Concurrent calls may exceed both
+    /// limits. `upload.length` must be at most `most_bytes`.
     pub async fn insert_upload(&self, upload: &UploadRow, most: usize, most_bytes: u64) -> Result<bool, TableError> {
         let statement = "INSERT INTO selkie.media_uploads
             (id, project, length, received, metadata, created_at, expires_at, uploader)
@@ -74,8 +74,8 @@ impl MediaTable {
         Ok(self.run(Some(&upload.project), statement, &Params::Positional(values)).await? > 0)
     }
 
-    /// Deletes the oldest upload without a byte of the caller with a role that has the most unfinished uploads in a
-    /// project at `now`, in seconds since 1970. Returns its id; `None`, and deletes nothing, if that caller has none.
+    /// Finds the caller with a role that has the most unfinished uploads in a project at `now` (seconds since 1970),
+    /// and deletes that caller's oldest upload without a byte. Returns its id, if there is such an upload.
     pub async fn take_empty_upload(&self, project: &ProjectName, now: u64) -> Result<Option<Uuid>, TableError> {
         let found: Option<(Vec<u8>, bool)> = self
             .within(async {

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// A connection may have been returned just before the request began to wait.
+/// The pause between two looks for an idle connection, since one may be returned just before a request begins to wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Each KILL uses a connection outside of the budget.
@@ -88,7 +88,7 @@ impl ConnectionBudget {
 }
 
 impl Slot {
-    /// Each `true` counts one waiting request as served, so the caller must then close the connection.
+    /// Returns whether the connection must be closed for a waiting request, which then counts as served.
     pub(super) fn must_yield(&self) -> bool {
         let waiting = self.budget.waiting.load(Ordering::Relaxed);
         let one_more = |served: usize| (served < waiting).then_some(served + 1);
@@ -96,8 +96,8 @@ impl Slot {
     }
 }
 
-/// `waiting` and `served` are not changed together: at worst a connection is closed needlessly, or the waiting request
-/// itself closes an idle connection, up to [`LOOK_AGAIN`] later.
+/// Counts a waiting request until dropped. `waiting` and `served` are not changed together: at worst a connection is
+/// closed needlessly, or found idle up to [`LOOK_AGAIN`] later.
 struct Waiting<'a>(&'a ConnectionBudget);
 
 impl<'a> Waiting<'a> {

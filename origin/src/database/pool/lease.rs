@@ -10,7 +10,7 @@ use deadpool::managed::Object;
 use std::time::{Duration, Instant};
 
 const RESET_TIMEOUT: Duration = Duration::from_secs(5);
-/// Short, because after a write, the caller of the committed write waits for the answer.
+/// The time limit for asking a host's position. Short, because the caller of a committed write waits for the answer.
 const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Dropping the lease returns the connection to the pool, first resetting a dirty session; kills a statement that still
@@ -44,8 +44,8 @@ impl Lease {
         Limit { time, left: self.object.as_ref().and_then(|object| object.host.left.clone()) }
     }
 
-    /// Ends after `time`, or when the connection's host is left. Then, or if this future is dropped, the statement is
-    /// killed when the lease is dropped.
+    /// Runs a statement until it ends, `time` is over, or the connection's host is left. If the statement still runs
+    /// then, or when this future is dropped, dropping the lease kills the statement.
     pub(in crate::database) async fn run<T>(
         &mut self,
         effect: SessionEffect,
@@ -62,7 +62,7 @@ impl Lease {
         outcome
     }
 
-    /// Has no time limit: the caller must set one.
+    /// Runs a step without a time limit: the caller must set one.
     pub(in crate::database) async fn step<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut Connection) -> Result<T, DbError>,
@@ -88,8 +88,8 @@ impl Lease {
         progress.set_position(self.position().await);
     }
 
-    /// `None` if the host has no positions or is a replica, or the query fails or takes longer than
-    /// [`POSITION_TIMEOUT`].
+    /// Returns the host's position; `None` if the host has no positions or is a replica, or the query fails or takes
+    /// longer than [`POSITION_TIMEOUT`].
     pub(in crate::database) async fn position(&mut self) -> Option<Position> {
         if !self.connection().ok()?.has_positions() {
             return None;
@@ -111,8 +111,8 @@ impl Lease {
         }
     }
 
-    /// Called before a statement runs, so that the session is reset even if the statement fails or the client
-    /// disconnects.
+    /// Prepares for a statement's effect on the session. Called before the statement runs, so that the session is reset
+    /// even if the statement fails or the client disconnects.
     pub(in crate::database) fn expect(&mut self, effect: SessionEffect) {
         if effect == SessionEffect::Anything {
             self.mark_dirty();
@@ -131,8 +131,8 @@ impl Lease {
         }
     }
 
-    /// Called before the end of the response is sent, so that the session holds no locks any more once the client has
-    /// the whole response. Does nothing while a statement runs.
+    /// Resets a dirty session before the end of the response is sent, so that the session holds no locks once the
+    /// client has the whole response. Does nothing while a statement runs.
     pub(in crate::database) async fn reset_if_dirty(&mut self) {
         let dirty = |object: &Object<Connector>| object.session == SessionState::Dirty;
         if self.stage == Stage::Running || !self.object.as_ref().is_some_and(dirty) {
@@ -144,9 +144,9 @@ impl Lease {
         }
     }
 
-    /// After an error that concerns only the statement, the connection stays usable. If the connection is lost, all
-    /// connections that the account's pool has opened so far are closed. A statement that may still run is killed when
-    /// the lease is dropped.
+    /// Notes the error and returns it. After an error of the statement only, the connection stays usable. After a lost
+    /// connection, all connections that the account's pool has opened so far are closed. A statement that may still run
+    /// is killed when the lease is dropped.
     pub(in crate::database) fn failed(&mut self, error: DbError) -> DbError {
         match &error {
             DbError::NoDatabase(_)
@@ -199,7 +199,7 @@ impl Lease {
     }
 }
 
-/// Closes the connection on failure or after [`RESET_TIMEOUT`].
+/// Resets the session; closes the connection if that fails or takes longer than [`RESET_TIMEOUT`].
 async fn reset(mut object: Object<Connector>) -> Option<Object<Connector>> {
     match tokio::time::timeout(RESET_TIMEOUT, object.reset()).await {
         Ok(Ok(())) => Some(object),

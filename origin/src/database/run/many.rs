@@ -31,7 +31,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// A second connection must read related records while the first one still streams.
+    /// Returns whether a second connection may have to read related records while the first one still streams.
     pub fn may_need_second_connection(&self) -> bool {
         let is_one_batch = self.limit.as_ref().is_some_and(|limit| limit.rows < INCLUDE_BATCH_MAX_RECORDS as u64);
         !self.includes.is_empty() && !is_one_batch
@@ -41,7 +41,7 @@ impl Reading {
 #[derive(Debug)]
 pub struct RowLimit {
     pub rows: u64,
-    /// The maximum of the server or of the caller's role; the request asks for more rows.
+    /// Whether `limit` is the maximum of the server or of the caller's role, and the request asks for more rows.
     pub is_maximum: bool,
     pub next: Option<NextPage>,
     /// The response's head says that rows follow. In formats without a trailer, rows that the head does not announce
@@ -71,7 +71,7 @@ impl Counting {
     }
 }
 
-/// `limit` is the time limit for each chunk, for each batch of related records, and for the count.
+/// Streams the read. `limit` is the time limit for each chunk, for each batch of related records, and for the count.
 pub fn many(
     mut lease: Lease,
     reading: Box<Reading>,

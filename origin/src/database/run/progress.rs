@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Further steps prolong the last one.
+/// The maximum number of recorded steps. Further steps prolong the last one.
 pub const STEPS_MAX_COUNT: usize = 32;
 
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl StatementStats {
         done
     }
 
-    /// Excludes the rows of an open transaction.
+    /// Returns the number of rows, without those of an open transaction.
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }

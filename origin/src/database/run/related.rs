@@ -102,7 +102,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Boxed, because nested includes recurse.
+    /// Reads all includes of a batch. The future is boxed, because nested includes recurse.
     fn all<'f>(
         &'f mut self,
         includes: &'f [Included],
@@ -149,8 +149,8 @@ impl Reader<'_> {
         Ok(Members { kind: included.kind(), groups_of_rows, groups })
     }
 
-    /// Returns the indexes of the keys whose records the LIMIT of the statement may have cut off, and clears their
-    /// groups: the caller reads them again.
+    /// Reads one include. Returns the indexes of the keys whose records the LIMIT of the statement may have cut off,
+    /// and clears their groups: the caller reads those keys again.
     async fn read(
         &mut self,
         included: &Included,
@@ -259,8 +259,8 @@ pub(in crate::database) fn size(row: &Row) -> usize {
     (0..row.len()).map(|at| size_of::<Value>() + text(at)).sum()
 }
 
-/// Equal bytes mean equal values. An integer has the same bytes whether the driver returned it as signed or as
-/// unsigned.
+/// Writes the cells so that equal bytes mean equal values. An integer has the same bytes whether the driver returned it
+/// as signed or as unsigned.
 fn write_key(out: &mut Vec<u8>, row: &Row, cells: &[usize]) {
     out.clear();
     for at in cells {
@@ -273,7 +273,7 @@ fn write_key(out: &mut Vec<u8>, row: &Row, cells: &[usize]) {
     }
 }
 
-/// The kind and length ensure that no two lists of parts have the same bytes.
+/// Appends the part with its kind and length, so that no two lists of parts have the same bytes.
 fn write_part(out: &mut Vec<u8>, kind: u8, bytes: &[u8]) {
     out.push(kind);
     out.extend_from_slice(&(bytes.len() as u64).to_be_bytes());

@@ -19,8 +19,8 @@ const STALE_AFTER: Duration = Duration::from_secs(4);
 /// From this age, a description of a table is not used, even if reloading it fails.
 const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
 
-/// Only requests for the same age share a load: another load may have begun before MariaDB refused the statement, and
-/// so have read an outdated schema.
+/// How recent a schema must be. Only requests for the same age share a load: a load for another age may have begun
+/// before MariaDB refused the statement, and read an outdated schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchemaAge {
     Cached,
@@ -50,7 +50,7 @@ impl<V> Entry<V> {
         self.checked_at.elapsed() >= STALE_AFTER
     }
 
-    /// True once, from [`REFRESH_AFTER`].
+    /// Returns true once, for the caller that must reload, when the value is older than [`REFRESH_AFTER`].
     pub(super) fn must_refresh(&self) -> bool {
         self.checked_at.elapsed() > REFRESH_AFTER && !self.refreshing.swap(true, Ordering::Relaxed)
     }
@@ -78,12 +78,12 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static, V: Described> Versioned<K, V>
         Arc::new(Self { entries, loads: SingleFlight::default() })
     }
 
-    /// Of any age and version.
+    /// Returns the cached value, of any age and version.
     pub(super) fn known<Q: Hash + Equivalent<K>>(&self, key: &Q) -> Option<V> {
         self.entries.get(key).map(|entry| entry.value.clone())
     }
 
-    /// Of any age.
+    /// Returns the entry of `version`, of any age.
     pub(super) fn entry<Q: Hash + Equivalent<K>>(&self, key: &Q, version: u64) -> Option<Arc<Entry<V>>> {
         self.entries.get(key).filter(|entry| entry.version == version)
     }

@@ -39,8 +39,8 @@ const TRIGGERS: &str = "SELECT EVENT_OBJECT_TABLE, COUNT(*), COALESCE(SUM(EVENT_
 type TableColumnRow =
     (String, String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
-/// Leaves out Selkie's table of idempotency receipts, names that the API can't serve, and tables whose own descriptions
-/// are too large, which no request can use.
+/// Returns the tables without Selkie's table of receipts, without names that the API can't serve, and without tables
+/// that no request can use because their own descriptions are too large.
 pub(in crate::database) async fn tables(
     lease: &mut Lease,
     coverages: &CharsetCoverages,
@@ -79,7 +79,7 @@ async fn read(
     parse(budget.used, tables).await
 }
 
-/// Leaves out a table that is created meanwhile.
+/// Reads the rows, without a table that is created in the meantime.
 async fn rows(
     connection: &mut Connection,
     database: &DatabaseName,

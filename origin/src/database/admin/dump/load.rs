@@ -17,7 +17,7 @@ use crate::database::admin::quote::ident;
 use crate::database::typed_rows;
 use crate::query::sql::definer::blank_definer;
 
-/// Maximum bytes of the views that wait for other views.
+/// The maximum size of all views that wait for other views.
 const WAITING_MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// Session settings beside [`Settings`]. Keys and checks held when the rows were saved.
@@ -156,7 +156,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Runs what waits, and sets the databases' collations.
+    /// Runs the views that wait for other views, and sets the databases' collations.
     pub async fn finish(mut self) -> Result<Loaded, AdminError> {
         self.load_waiting().await?;
         for (database, (_, statement)) in std::mem::take(&mut self.collations) {

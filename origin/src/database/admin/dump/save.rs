@@ -36,7 +36,7 @@ const SNAPSHOT: [&str; 3] = [
 
 const FREE_LOCKS: &str = "ROLLBACK TO SAVEPOINT selkie_dump";
 
-/// Engines whose rows are another table's or server's.
+/// The engines of tables whose rows belong to another table or server.
 const WITHOUT_ROWS: [&str; 9] =
     ["MRG_MYISAM", "MRG_ISAM", "CONNECT", "OQGRAPH", "SPIDER", "VP", "FEDERATED", "BLACKHOLE", "SPHINX"];
 
@@ -78,9 +78,9 @@ pub struct Incomplete {
     pub missing: Vec<ObjectFault>,
     /// Objects that are in the dump, but that MariaDB can't use, such as a view of a table that was dropped.
     pub broken: Vec<ObjectFault>,
-    /// Time for what is not a table, and for tables that MariaDB refused.
+    /// The time spent on objects that are not tables, and on tables that MariaDB refused.
     spent: Duration,
-    /// Time left for the rows of the tables; it grows with each table by [`ROWS_TIME_PER_MIB`].
+    /// The time left for the rows of the tables. Each table adds [`ROWS_TIME_PER_MIB`] for each of its MiB.
     rows_left: Option<Duration>,
 }
 
@@ -125,7 +125,7 @@ impl Dump {
                 };
                 match reader.ask(self_use(database)).await? {
                     Ok(()) => reader.save_kind(kind, database, incomplete, sink).await?,
-                    // Reported once.
+                    // MariaDB's refusal is reported once for the database.
                     Err(refusal) if kind == Database => {
                         let head = RecordHead::new(kind, database, "");
                         incomplete.missing.push(head.fault(refusal.reason));
@@ -246,7 +246,7 @@ impl Dump {
         Ok(Ok(()))
     }
 
-    /// Saves a table or a sequence, `detail` is its engine, with its rows or its next number.
+    /// Saves a table with its rows, or a sequence with its next number. `detail` is the engine.
     async fn save_table<E: From<AdminError>>(
         &mut self,
         head: RecordHead,
@@ -361,7 +361,7 @@ impl Dump {
         }
     }
 
-    /// Saves an object that contains code. `detail` is its kind in SQL.
+    /// Saves an object that contains code. `detail` is the object's kind in SQL.
     async fn save_code<E: From<AdminError>>(
         &mut self,
         mut head: RecordHead,
@@ -409,7 +409,7 @@ impl Dump {
     }
 }
 
-/// Limits a statement that may run a function of a tenant. The function can set the limit of the session.
+/// Adds a time limit to a statement that may run a tenant's function, which could change a limit of the session.
 fn within_code_time(statement: &str) -> String {
     format!("SET STATEMENT max_statement_time = {} FOR {statement}", CODE_TIME.as_secs())
 }
