@@ -46,7 +46,7 @@ impl Default for Limits {
     }
 }
 
-/// Pixels, after applying the orientation, except for some variants that can't be decoded here.
+/// The size in pixels after applying the orientation, except for some variants that can't be decoded here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
     pub width: u32,
@@ -66,7 +66,7 @@ struct Opened {
     decode: Decode,
 }
 
-/// In pixels. The image's orientation is not applied yet, unless stated otherwise.
+/// A size in pixels. The image's orientation is not applied yet, unless stated otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
     width: u32,
@@ -74,7 +74,7 @@ struct Size {
 }
 
 enum Decode {
-    /// May be shrunk while decoding, but is at least as large as the thumbnail.
+    /// Decodes the pixels. The result may be shrunk, but is at least as large as the thumbnail.
     Pixels(Box<dyn FnOnce(Scaling) -> Result<Raster, ImageFault>>),
     /// Only the container was checked. Holds the size after applying the orientation, if that could be read.
     Shown(Size),

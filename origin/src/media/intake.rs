@@ -57,12 +57,12 @@ impl Intake {
         Self { pool, types: config.media_types.clone() }
     }
 
-    /// As [`MediaPool::load`].
+    /// Returns the load as [`MediaPool::load`] does.
     pub fn load(&self) -> (usize, usize) {
         self.pool.load()
     }
 
-    /// One invalid file fails the upload.
+    /// Examines all files of an upload. One invalid file fails the upload.
     pub async fn examine_all(
         &self,
         (project, caller): (&ProjectName, Uuid),

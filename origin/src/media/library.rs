@@ -27,7 +27,7 @@ pub use owner::Ownership;
 pub use publication::Publication;
 pub use sweep::{SweepError, SweepTerms, Swept};
 
-/// Includes publications and deletions of clients that have disconnected.
+/// The maximum number of publications and deletions at a time, with those whose clients have disconnected.
 pub(crate) const FILE_CHANGES_MAX_COUNT: u64 = 256;
 
 pub(crate) const FILE_CHANGES_PER_PROJECT_MAX_COUNT: u64 = 128;
@@ -54,7 +54,7 @@ impl Library {
         }
     }
 
-    /// Sends no request to a bucket or MariaDB.
+    /// Opens the store without a request to a bucket or MariaDB.
     pub fn open(config: &Config, table: MediaTable) -> Result<Self, StoreError> {
         let store = Store::open(&config.media_store, &config.media_dir())?;
         Ok(Self::new(store, table))
@@ -107,7 +107,7 @@ impl Library {
         Ok(written.rows)
     }
 
-    /// Objects of committed rows are not in the ledger any more, and stay.
+    /// Deletes objects after a failed publication. Objects of committed rows are not in the ledger any more, and stay.
     async fn delete_unrecorded(&self, project: &ProjectName, keys: &[ObjectKey]) {
         match self.table.mark_for_deletion(project, keys).await {
             Ok(marked) => {
@@ -135,12 +135,12 @@ impl Library {
         Ok(())
     }
 
-    /// Changes by other processes in about the last two seconds may be missing.
+    /// Looks a file up. The result may lack changes that other processes made in about the last two seconds.
     pub async fn find(&self, path: &FilePath) -> Result<Option<Arc<MediaRow>>, Problem> {
         self.lookups.find(path, || async { Ok(self.table.lookup(path).await?) }).await
     }
 
-    /// For callers that miss the row's object in the store: the file may have been replaced or deleted.
+    /// Removes a file from the cache, for callers that miss its object in the store: the row may be outdated.
     pub fn forget_cached(&self, path: &FilePath) {
         self.lookups.forget(path);
     }
@@ -164,8 +164,8 @@ impl Library {
         Ok(self.table.list(project, list, readable).await?)
     }
 
-    /// If the store fails, a later sweep deletes the file's objects. After an error of MariaDB, the file may have been
-    /// deleted.
+    /// Deletes a file. If the store fails, a later sweep deletes the file's objects. After an error of MariaDB, the
+    /// file may have been deleted.
     pub async fn delete(
         &self,
         project: &ProjectName,
@@ -191,7 +191,7 @@ impl Library {
         Ok(row)
     }
 
-    /// `work` continues when the client disconnects.
+    /// Runs `work` in a task, so that `work` continues when the client disconnects.
     async fn run_detached<T, F>(&self, project: &ProjectName, work: impl FnOnce(Self) -> F) -> Result<T, Problem>
     where
         T: Send + 'static,
@@ -212,7 +212,7 @@ impl Library {
     }
 }
 
-/// A private root folder would irrevocably hide all files of the project.
+/// Refuses to make the root folder private: that would irrevocably hide all files of the project.
 fn check_folder(publication: &Publication) -> Result<(), Problem> {
     if publication.folder.as_str().is_empty() && publication.makes_folder_private() {
         return Err(Problem::new(ErrorCode::InvalidBody, "privateFolder needs a folder that it is to make private.")

@@ -12,19 +12,19 @@ use std::time::{Duration, Instant};
 
 pub const FOUND_FOR: Duration = Duration::from_secs(2);
 
-/// Short, since the file may be uploaded at any moment. Private files have the same time: how fast an answer comes must not
-/// tell a caller without a right whether there is one.
+/// The age up to which a missing file is cached. Short, since the file may be uploaded at any moment. The same for
+/// private files: the time of a response must not tell a caller without rights whether a file exists.
 pub const ABSENT_FOR: Duration = Duration::from_millis(500);
 
-/// A look-up takes up to 1 KB.
+/// The maximum number of cached paths. A look-up takes up to 1 KB.
 const PATHS_MAX_COUNT: usize = 10_000;
 
-/// Includes the wait for another request's look-up of the same path.
+/// The time limit of a look-up, with the wait for another request's look-up of the same path.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub struct Lookups {
     entries: Cache<FilePath, CachedFile>,
-    /// Counts `forget_project` calls. Entries that were read under an older number are invalid.
+    /// The number of `forget_project` calls for each project. Entries that were read at an earlier number are invalid.
     generations: RwLock<HashMap<ProjectName, u64>>,
 }
 
@@ -52,7 +52,7 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    /// Concurrent misses for one path share one call of `look_up`. Errors are not cached.
+    /// Returns the cached row, or calls `look_up` once for concurrent misses of one path. Errors are not cached.
     pub async fn find<F>(&self, path: &FilePath, look_up: impl FnOnce() -> F) -> Result<Option<Arc<MediaRow>>, Problem>
     where
         F: Future<Output = Result<Option<MediaRow>, Problem>>,

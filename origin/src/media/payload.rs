@@ -9,7 +9,7 @@ use shared::error::Problem;
 use shared::fingerprint::hex;
 use shared::media::MediaKind;
 
-/// Answers uploads of `shared::upload::Shape::Named` and `Multipart`; a part of [`Whole`].
+/// The response to uploads of `shared::upload::Shape::Named` and `Multipart`; a part of [`Whole`].
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Brief<'a> {
@@ -113,7 +113,7 @@ pub fn thumbnail_url(row: &MediaRow, links: &Links) -> Option<String> {
     Some(links.thumbnail(place(row), &thumbnail.sha256))
 }
 
-/// Null (`Some(None)`) for an image without a thumbnail, absent (`None`) for other media.
+/// Returns null (`Some(None)`) for an image without a thumbnail; absent (`None`) for other media.
 fn thumbnail_of_image(row: &MediaRow, links: &Links) -> Option<Option<String>> {
     (row.kind == MediaKind::Image).then(|| thumbnail_url(row, links))
 }

@@ -113,8 +113,8 @@ impl ResumableUploads {
         }
     }
 
-    /// Records an upload; false if there are too many. If there are too many of callers with roles, some that have received
-    /// nothing make room.
+    /// Records an upload; returns false if there are too many. If callers with roles have too many, deletes some of
+    /// theirs that have received nothing.
     async fn record(&self, row: &UploadRow) -> Result<bool, TableError> {
         let (most, most_bytes) = (TUS_OPEN_MAX_COUNT, self.open_max_bytes());
         loop {
@@ -164,7 +164,7 @@ impl ResumableUploads {
         }
     }
 
-    /// Sweeps at once, then every 10 minutes.
+    /// Sweeps at once, then every 10 minutes, until `stop` is cancelled.
     pub async fn sweep_always(self, stop: CancellationToken) {
         let mut tick = tokio::time::interval(SWEEP_INTERVAL);
         loop {
@@ -254,8 +254,8 @@ impl ResumableUploads {
         }
     }
 
-    /// Checks only image, text, font and model types, and no file extensions; the content of any file is checked once
-    /// the upload is complete.
+    /// Checks the declared type if it is an image, text, font or model type, but no file extension. The content of any
+    /// file is checked once the upload is complete.
     fn check_type(&self, file: &TusFile) -> Result<(), Problem> {
         let Some(Label::Mime(mime)) = &file.label else {
             return Ok(());

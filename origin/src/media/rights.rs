@@ -54,7 +54,7 @@ impl UploadRights {
         self.rule.as_ref().and_then(|rule| rule.max_bytes)
     }
 
-    /// The root stands for the folder of the caller's role, if the role has one.
+    /// Returns the folder to use for `named`. The root stands for the folder of the caller's role, if the role has one.
     pub fn folder(&self, named: FolderPath) -> Result<FolderPath, Problem> {
         let Some(only) = self.rule.as_ref().and_then(|rule| rule.folder.as_ref()) else {
             return Ok(named);
@@ -118,7 +118,7 @@ fn filled(folder: &str, claims: &Claims) -> Option<FolderPath> {
     FolderPath::parse(&claims.fill_path(folder)?).ok()
 }
 
-/// A folder that the claims don't give a valid name is left out.
+/// Returns which files a role may read. Leaves out a folder for which the claims give no valid name.
 pub fn readable(media: &MediaRule, claims: &Claims, uploader: Uploader) -> ReadableFiles {
     match &media.read {
         MediaReading::All => ReadableFiles::All,

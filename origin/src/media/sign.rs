@@ -48,7 +48,7 @@ impl UrlSigner {
         Signature { expires_at, text: URL_SAFE_NO_PAD.encode(mac) }
     }
 
-    /// The comparison takes constant time. `expires_at` and `now` are in seconds since 1970.
+    /// Checks a signature in constant time. `expires_at` and `now` are in seconds since 1970.
     pub fn verify(&self, file: (MediaId, &FilePath), expires_at: u64, signature: &str, now: u64) -> bool {
         let Ok(signature) = URL_SAFE_NO_PAD.decode(signature) else {
             return false;

@@ -65,7 +65,7 @@ impl Sniffed {
     }
 }
 
-/// Only what [`foreign`] does not detect, or names differently.
+/// The signatures that [`foreign`] does not detect, or names differently.
 const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xFF\xD8\xFF", Sniffed::picture(ImageFormat::Jpeg)),
     (b"\x89PNG\r\n\x1A\n", Sniffed::picture(ImageFormat::Png)),
@@ -92,7 +92,7 @@ const SIGNATURES: &[(&[u8], Sniffed)] = &[
     (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", Sniffed::of("application/x-ole-storage", MediaKind::File)),
 ];
 
-/// `None` if no known format matches, as for plain text.
+/// Returns the detected type; `None` if no known format matches, as for plain text.
 pub fn sniff(head: &[u8]) -> Option<Sniffed> {
     let head = head.get(..HEAD_MAX_BYTES).unwrap_or(head);
     SIGNATURES
@@ -105,7 +105,7 @@ pub fn sniff(head: &[u8]) -> Option<Sniffed> {
         .or_else(|| foreign(head))
 }
 
-/// Short signatures need checks of further header fields.
+/// Detects formats with short signatures by further fields of their headers.
 fn short_signature(head: &[u8]) -> Option<Sniffed> {
     if is_bitmap(head) {
         return Some(Sniffed::picture(ImageFormat::Bmp));
@@ -139,14 +139,14 @@ fn is_transport_stream(head: &[u8]) -> bool {
     head.len() > 2 * PACKET && head.iter().step_by(PACKET).all(|byte| *byte == 0x47)
 }
 
-/// Headers with a free bit rate are not detected.
+/// Returns whether this is a header of MPEG audio. Headers with a free bit rate are not detected.
 fn is_mpeg_audio(second: u8, third: u8) -> bool {
     let (version, layer) = (second >> 3 & 3, second >> 1 & 3);
     let (bitrate, sampling) = (third >> 4, third >> 2 & 3);
     second >> 5 == 7 && version != 1 && matches!(layer, 1 | 2) && !matches!(bitrate, 0 | 15) && sampling != 3
 }
 
-/// `None` for text, since a text may begin with a two-byte signature such as `MZ`.
+/// Detects a type with `infer`. `None` for text, since a text may begin with a two-byte signature such as `MZ`.
 fn foreign(head: &[u8]) -> Option<Sniffed> {
     if markup::is_text(head) {
         return None;

@@ -35,7 +35,7 @@ use crate::recent::Recent;
 
 pub const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// After an error, the rest of the bytes is missing.
+/// The bytes of an object. After an error, the rest of the bytes is missing.
 pub type ObjectBytes = Pin<Box<dyn Stream<Item = Result<Bytes, StoreError>> + Send>>;
 
 pub type ObjectListing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> + Send>>;
@@ -43,7 +43,7 @@ pub type ObjectListing = Pin<Box<dyn Stream<Item = Result<Listed, StoreError>> +
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub key: Option<ObjectKey>,
-    /// Within the store; may be shown to operators but not to clients.
+    /// The path within the store, which may be shown to operators but not to clients.
     pub path: String,
     pub size: u64,
     pub modified: SystemTime,
@@ -113,15 +113,15 @@ impl Store {
         Staging::new(self.inner.staging.new_file())
     }
 
-    /// Dropping the result does not delete the file: [`discard`](Self::discard) and [`sweep_kept`](Self::sweep_kept)
-    /// do.
+    /// Creates a file for a resumable upload. Dropping the result does not delete the file: [`discard`](Self::discard)
+    /// and [`sweep_kept`](Self::sweep_kept) do.
     pub async fn stage_named(&self, id: Uuid) -> Result<Staging, StoreError> {
         let path = self.kept(id);
         let file = spawn_blocking(move || StagedFile::create_kept(path)).await??;
         Ok(Staging::new(file))
     }
 
-    /// Truncates the file at `offset`. The caller must hold the file's [lock](Self::hold).
+    /// Reopens and truncates the file at `offset`. The caller must hold the file's [lock](Self::hold).
     pub async fn resume(&self, id: Uuid, offset: u64) -> Result<Staging, StoreError> {
         let path = self.kept(id);
         let file = spawn_blocking(move || StagedFile::resume(path, offset))
@@ -131,7 +131,7 @@ impl Store {
         Ok(Staging::new(file))
     }
 
-    /// `None` if another request, of this or another process, has locked the file.
+    /// Locks the file. Returns `None` if another request, of this or another process, has locked the file.
     pub async fn hold(&self, id: Uuid) -> Result<Option<Held>, StoreError> {
         let path = self.kept(id);
         spawn_blocking(move || Held::take(&path)).await?.map_err(StoreError::of_object)
@@ -142,8 +142,8 @@ impl Store {
         Ok(spawn_blocking(move || remove_file(&path)).await??)
     }
 
-    /// Atomic. Continues if the caller is cancelled. The object may be stored despite an error, if the service's
-    /// response was lost.
+    /// Stores a staged file in one atomic step, and continues if the caller is cancelled. The object may be stored
+    /// despite an error, if the service's response was lost.
     pub async fn publish(&self, staged: Staged, key: ObjectKey) -> Result<(), StoreError> {
         let Some(mut file) = staged.into_file() else {
             return Err(StoreError::other("a staged file was published twice"));
@@ -157,7 +157,7 @@ impl Store {
         }
     }
 
-    /// Atomic. In a bucket, cancelling the caller cancels the request.
+    /// Stores bytes in one atomic step. In a bucket, cancelling the caller cancels the request.
     pub async fn put(&self, key: ObjectKey, bytes: Bytes) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -173,7 +173,7 @@ impl Store {
         }
     }
 
-    /// Waits until the first chunk was read, or the service's response has begun.
+    /// Returns the object's bytes once the first chunk was read, or the service's response has begun.
     pub async fn read(&self, key: ObjectKey, range: Option<Range<u64>>) -> Result<ObjectBytes, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => directory.read(key, range).await,
@@ -201,7 +201,7 @@ impl Store {
         }
     }
 
-    /// Includes files that are not named like an object.
+    /// Lists all files, including those that are not named like an object.
     pub fn list(&self) -> ObjectListing {
         match &self.inner.backend {
             Backend::Directory(directory) => directory.list(),
@@ -209,13 +209,13 @@ impl Store {
         }
     }
 
-    /// Files of resumable uploads stay.
+    /// Deletes or counts the staged files of ended processes. Files of resumable uploads stay.
     pub async fn sweep_staging(&self, effect: Effect) -> Result<usize, StoreError> {
         let inner = Arc::clone(&self.inner);
         Ok(spawn_blocking(move || inner.staging.sweep(effect)).await??)
     }
 
-    /// `older_than` is the time since the last write. Deletes locked files too.
+    /// Deletes files of resumable uploads, locked ones too, whose last write was longer ago than `older_than`.
     pub async fn sweep_kept(&self, older_than: Duration) -> Result<usize, StoreError> {
         let folder = self.inner.staging.kept();
         Ok(spawn_blocking(move || sweep(&folder, older_than)).await??)
@@ -257,7 +257,7 @@ impl Watch {
         Self { store, last: Recent::default() }
     }
 
-    /// Concurrent callers share one check, whose result is valid for a second.
+    /// Checks whether the store answers. Concurrent callers share one check, whose result is valid for a second.
     pub async fn answers(&self) -> bool {
         let check = async {
             let checked = self.store.check().await;

@@ -5,7 +5,7 @@ use crate::config::BaseUrl;
 use shared::fingerprint::hex;
 use shared::media::url_path;
 
-/// Half of a SHA-256, enough that different contents in practice never have the same version.
+/// The length of a version: half of a SHA-256, so that different contents in practice never have the same version.
 const VERSION_CHARS: usize = 32;
 
 pub fn version(sha256: &[u8; 32]) -> String {
@@ -42,7 +42,7 @@ pub fn signed(url: &str, signature: &Signature) -> String {
     format!("{url}{sign}{}", signature.query())
 }
 
-/// All three must be validated already.
+/// The parts of a file's URL, all validated already.
 #[derive(Clone, Copy, Debug)]
 pub struct FilePlace<'a> {
     pub project: &'a str,

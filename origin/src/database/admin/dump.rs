@@ -23,7 +23,7 @@ const WAIT: Duration = Duration::from_secs(3600);
 /// functions to describe or create a view.
 const CODE_TIME: Duration = Duration::from_secs(5);
 
-/// The time for one project: in a backup once for rows and once for all that is not a table, in a restore for everything.
+/// The time for one project: in a restore for everything, in a backup for its rows, and again for all but tables.
 const PROJECT_TIME: Duration = Duration::from_secs(30 * 60);
 
 /// What a backup adds to [`PROJECT_TIME`] for the rows of a project, for each MiB of its tables. A compressed column may
@@ -36,8 +36,8 @@ const PROJECT_TIME_PER_MIB: Duration = Duration::from_secs(10);
 /// The largest packet that the driver allows.
 const PACKET_MAX_BYTES: usize = 1024 * 1024 * 1024;
 
-/// What a record's statement makes. The order is that of the records in a dump: all that a statement needs comes before
-/// it, except that a view may need a later view. Triggers and events come after the rows, which they must not change.
+/// What a record's statement creates, in the order of the records in a dump: an object comes after all that it needs,
+/// except that a view may need a later view. Rows come before triggers and events, which must not change them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum RecordKind {

@@ -80,7 +80,7 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         Ok(Joined::Run)
     }
 
-    /// Returns false if requests of the shape wait: the caller must run the next statement.
+    /// Ends a statement. Returns false if requests of the shape wait: the caller must run the next statement.
     pub(super) fn finish(&self, shape: &S) -> bool {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {

@@ -4,7 +4,7 @@ use super::{Decode, Header, ImageFault, Size};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-/// Usual images have less than 1 KB.
+/// The maximum size of a `meta` box. Usual images have less than 1 KB.
 const META_MAX_BYTES: u64 = 1024 * 1024;
 
 /// The maximum number of boxes on one level of the file.
@@ -81,7 +81,7 @@ fn children(content: &[u8]) -> Result<Boxes<'_>, ImageFault> {
     Ok(found)
 }
 
-/// The size of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
+/// Returns the size of the primary item, after its rotation; other items are opacity, tiles, gain map or preview.
 fn size(meta: &[u8]) -> Result<Option<Size>, ImageFault> {
     let boxes = children(meta)?;
     let find = |wanted: &[u8; 4]| boxes.iter().find(|(kind, _)| kind == wanted);

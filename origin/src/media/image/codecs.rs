@@ -23,8 +23,8 @@ pub(super) fn open_webp(mut file: File, bytes: u64, limits: &Limits) -> Result<H
     let decoder = WebPDecoder::new(BufReader::new(file))?;
     let (width, height) = decoder.dimensions();
     let pixels = Size { width, height }.pixels();
-    // In half bytes per pixel. Lossy: three planes. Lossless: four samples and transforms. With opacity: both.
-    // Animated: the canvas too.
+    // The memory in half bytes per pixel. Lossy: three planes. Lossless: four samples and transforms. With opacity:
+    // lossy and lossless together. Animated: the canvas too.
     let (animated, transparent) = (flags & 0x02 != 0, flags & 0x10 != 0);
     let halves = match &kind {
         b"VP8 " => 3,

@@ -27,7 +27,7 @@ pub enum ImageFault {
     TooSlow,
     #[error("too many images wait to be decoded")]
     Refused(Refused),
-    /// Waited longer than [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS).
+    /// The image waited longer than [`IMAGE_WAIT_MAX_SECONDS`](shared::limits::IMAGE_WAIT_MAX_SECONDS) for its turn.
     #[error("too many images wait to be decoded")]
     Overloaded,
     #[error("the file can't be read")]

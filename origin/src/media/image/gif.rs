@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{BufReader, Seek, SeekFrom};
 use std::num::NonZeroU64;
 
-/// One byte per pixel. The format itself allows 4 GB.
+/// The maximum size of a frame, at one byte per pixel. The format itself allows 4 GB.
 const FRAME_MAX_BYTES: u64 = IMAGE_MAX_PIXELS;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {

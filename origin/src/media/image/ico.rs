@@ -5,13 +5,13 @@ use ::image::codecs::ico::IcoDecoder;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, SeekFrom};
 
-/// 1,024 × 1,024 pixels of four bytes, and a mask.
+/// The maximum size of a bitmap: 1,024 × 1,024 pixels of four bytes, and a mask.
 const BITMAP_MAX_BYTES: u32 = 5 * 1024 * 1024;
 
 const PNG_SIGNATURE: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 
 struct IconEntry {
-    /// The file stores 0 for 256.
+    /// Width and height in pixels; the file stores 0 for 256.
     sides: [u8; 2],
     pixels: u32,
     bits: u16,
@@ -67,7 +67,7 @@ fn largest(file: &mut File, file_bytes: u64) -> Result<IconEntry, ImageFault> {
     largest.ok_or(ImageFault::Corrupt)
 }
 
-/// Windows and browsers apply the opacity, or the mask if the opacity is 0 everywhere; the decoder would apply both.
+/// Removes the mask, or the opacity if it is 0 everywhere, as Windows and browsers do. The decoder would apply both.
 fn resolve_mask(bitmap: &mut Vec<u8>) {
     let number = |at: usize| {
         let bytes = bitmap.get(at..).and_then(|bytes| bytes.first_chunk());
@@ -93,11 +93,11 @@ fn resolve_mask(bitmap: &mut Vec<u8>) {
     }
 }
 
-/// Takes the sizes from the bitmap's header if possible, since those in `entry` may be wrong.
+/// Makes an icon file of one bitmap. Takes the size from the bitmap's header if possible: `entry` may have a wrong one.
 fn of_one(entry: &IconEntry, bitmap: &[u8]) -> Vec<u8> {
     let mut icon = vec![0, 0, 1, 0, 1, 0];
     match *bitmap {
-        // A header with sides of 32 bits. Its height is that of the picture and the mask together.
+        // A header with sides of 32 bits, in which the height is that of the picture and the mask together.
         [40..=124, 0, 0, 0, w0, w1, w2, w3, h0, h1, h2, h3, ..] => {
             let width = u32::from_le_bytes([w0, w1, w2, w3]);
             let height = u32::from_le_bytes([h0, h1, h2, h3]) / 2;

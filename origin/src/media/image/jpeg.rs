@@ -10,10 +10,10 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use turbojpeg::{Colorspace, Decompressor, Image, PixelFormat, ScalingFactor};
 
-/// Encoders write up to a dozen scans. A small file with thousands of scans would take minutes of CPU time.
+/// The maximum number of scans. Encoders write up to a dozen; thousands would take minutes of CPU time.
 const SCANS_MAX: u32 = 100;
 
-/// Pixels times scans: 100 megapixels in 25 scans.
+/// The maximum of pixels times scans: 100 megapixels in 25 scans.
 const SCAN_PIXELS_MAX: u64 = 2_500_000_000;
 
 const PRECISION_MAX_BITS: u8 = 8;
@@ -93,7 +93,7 @@ fn scale(segments: &Segments, Scaling { from, to }: Scaling) -> ScalingFactor {
         .unwrap_or(ScalingFactor::ONE)
 }
 
-/// Warnings of libjpeg-turbo, which the Rust binding reports as errors. All other warnings mean that data is damaged.
+/// Harmless warnings of libjpeg-turbo, which the Rust binding reports as errors. Other warnings mean damaged data.
 const HARMLESS: [&str; 3] =
     ["extraneous bytes before marker", "Inconsistent progression sequence", "Invalid SOS parameters"];
 

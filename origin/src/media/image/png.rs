@@ -8,7 +8,7 @@ use ::png::{ColorType, Decoder, Limits, Reader, Transformations};
 use std::fs::File;
 use std::io::BufReader;
 
-/// The limit of all chunks that the decoder keeps, including a decompressed ICC profile.
+/// The maximum size of all chunks that the decoder keeps, including a decompressed ICC profile.
 const CHUNKS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) fn open(file: File) -> Result<Header, ImageFault> {

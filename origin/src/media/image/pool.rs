@@ -17,10 +17,10 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-/// The unit of the semaphore, which counts up to 2³² permits of one image.
+/// The memory of one permit of the semaphore, which counts up to 2³² permits of one image.
 const MEMORY_UNIT_BYTES: u64 = 1024;
 
-/// The threads that serve requests have a higher priority.
+/// The priority of the decoding threads, lower than that of the threads that serve requests.
 const NICE: i32 = 10;
 
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,7 @@ impl MediaPool {
         }
     }
 
-    /// The file must exist until this call returns.
+    /// Decodes a file on a thread of the pool. The file must exist until this call returns.
     pub async fn examine(
         &self,
         project: &ProjectName,
@@ -84,7 +84,7 @@ impl MediaPool {
         .await
     }
 
-    /// Images that wait for a thread, and images that have one (which may still wait for memory).
+    /// Returns the numbers of images that wait for a thread and that have a thread (and may still wait for memory).
     pub fn load(&self) -> (usize, usize) {
         (self.threads.waiting(), self.threads.taken() as usize)
     }
@@ -119,7 +119,7 @@ impl MediaPool {
     }
 }
 
-/// Rounded up, so that an image that `open` allowed never needs more than all units.
+/// Converts bytes to permits, rounded up: an image that `open` allowed never needs more than all permits.
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(MEMORY_UNIT_BYTES)).unwrap_or(u32::MAX)
 }

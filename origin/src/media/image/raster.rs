@@ -8,9 +8,9 @@ use moxcms::{ColorProfile, DataColorSpace, TransformOptions};
 pub(super) enum PixelLayout {
     Grey,
     Rgb,
-    /// Colours are not premultiplied with opacity.
+    /// The colours are not premultiplied with opacity.
     Rgba,
-    /// 255 is full ink.
+    /// A sample of 255 means full ink.
     Cmyk,
 }
 
@@ -35,20 +35,20 @@ pub(super) struct Raster {
     pub(super) orientation: Orientation,
 }
 
-/// Limits PNG: a segment of a JPEG is no longer than this. The orientation is near the beginning.
+/// The limit for EXIF in a PNG. A segment of a JPEG is no longer. The orientation is near the beginning.
 pub(super) const EXIF_MAX_BYTES: usize = 64 * 1024;
 
-/// The only EXIF tag that thumbnails need.
+/// Returns the orientation, the only EXIF tag that thumbnails need.
 pub(super) fn orientation(exif: &[u8]) -> Orientation {
     let exif = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     Orientation::from_exif_chunk(exif).unwrap_or(Orientation::NoTransforms)
 }
 
-/// PNG has its own limit. Profiles of printers have 1 to 2 MB.
+/// The maximum size of an ICC profile, except in a PNG. Profiles of printers have 1 to 2 MB.
 pub(super) const ICC_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The new layout is never CMYK. As in browsers, an ICC profile is ignored if it is invalid or is for another colour
-/// space than that of the pixels.
+/// Converts pixels to sRGB, and CMYK to RGB. As in browsers, an ICC profile is ignored if it is invalid or is for
+/// another colour space than that of the pixels.
 pub(super) fn to_srgb(layout: PixelLayout, pixels: Vec<u8>, icc: Option<&[u8]>) -> (PixelLayout, Vec<u8>) {
     match icc.and_then(|icc| converted(layout, &pixels, icc)) {
         Some(done) => done,

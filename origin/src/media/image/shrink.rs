@@ -5,7 +5,7 @@ use super::raster::{PixelLayout, Raster};
 use super::{ImageFault, Scaling, Size};
 use ::image::metadata::Orientation;
 
-/// The sum of a column of samples must fit into 16 bits.
+/// The maximum factor, since the sum of a column of samples must fit into 16 bits.
 const FACTOR_MAX: u32 = 128;
 
 /// The minimum ratio of the shrunk image's sides to those of the thumbnail, unless the factor is 1.

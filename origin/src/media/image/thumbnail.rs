@@ -7,7 +7,7 @@ use ::image::{DynamicImage, GrayImage, RgbImage, RgbaImage};
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 
-/// From 0 to 100. 80 is also the default of sharp and imgproxy.
+/// The quality of lossy thumbnails, from 0 to 100. 80 is also the default of sharp and imgproxy.
 const QUALITY: u8 = 80;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

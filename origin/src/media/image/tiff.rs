@@ -13,7 +13,7 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 const JPEG: u16 = 7;
 
-/// A multiple of the memory for the samples of a strip or tile.
+/// The memory for decoding a JPEG strip or tile, as a multiple of its samples.
 const JPEG_COPIES: u64 = 6;
 
 type TiffReader = Decoder<BufReader<File>>;
@@ -133,7 +133,7 @@ fn check_length(decoder: &mut TiffReader, file_bytes: u64) -> Result<(), ImageFa
     Ok(())
 }
 
-/// Refuses variants that the decoder misreads, such as a reversed bit order or a separate plane for each sample.
+/// Returns the layout of the samples. Refuses variants that the decoder misreads, such as a reversed bit order.
 fn samples(decoder: &mut TiffReader) -> Result<Samples, ImageFault> {
     let colours = decoder.colortype()?;
     let mut tag = |tag, default| -> Result<u16, ImageFault> { Ok(decoder.find_tag_unsigned(tag)?.unwrap_or(default)) };
@@ -207,7 +207,7 @@ fn decode(mut decoder: TiffReader, samples: &Samples, target: Scaling) -> Result
     shrinker.finish(icc, orientation)
 }
 
-/// Samples of less than a byte are packed, and each row begins with a new byte.
+/// Returns a row with one byte per sample. Smaller samples are packed in the file; each row begins with a new byte.
 fn eight_bits(chunk: &DecodingResult, depth: u8, count: usize, row: usize) -> Result<Cow<'_, [u8]>, ImageFault> {
     fn part<T>(samples: &[T], count: usize, row: usize) -> Result<&[T], ImageFault> {
         let part = samples.get(count * row..count * (row + 1));
@@ -270,7 +270,7 @@ impl Samples {
     }
 }
 
-/// YCbCr as JPEG defines it (ITU-R BT.601, full range).
+/// Converts YCbCr as JPEG defines it (ITU-R BT.601, full range).
 fn rgb(light: u8, blue: u8, red: u8) -> [u8; 3] {
     let (light, blue, red) = (f32::from(light), f32::from(blue) - 128.0, f32::from(red) - 128.0);
     [light + 1.402 * red, light - 0.344_136 * blue - 0.714_136 * red, light + 1.772 * blue]

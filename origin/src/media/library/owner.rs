@@ -27,7 +27,7 @@ impl Library {
         Ok(self.store.take_over(format!("{own}\n")).await?)
     }
 
-    /// A store with objects but without a mark passes, with a warning in the log.
+    /// Checks that the store is this installation's. A store with objects but no mark passes, with a logged warning.
     pub(super) async fn check_owner(&self) -> Result<(), Problem> {
         let checked = self.owner_checked.get_or_try_init(|| self.claim_if_empty());
         match checked.await {

@@ -16,13 +16,13 @@ use shared::upload::{Existing, Visibility};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Enough for all files of one upload: 10 GiB at 1 MB/s.
+/// The time limit for storing all files of one upload: 10 GiB at 1 MB/s.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(3 * 60 * 60);
 
-/// [`PUBLISH_TIMEOUT`], and an hour for clock differences: then regular sweeps delete the objects if they have no rows.
+/// [`PUBLISH_TIMEOUT`] and an hour for clock differences. Then regular sweeps delete the objects if they have no rows.
 pub(super) const PUBLISH_GRACE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// A bucket takes tens of milliseconds for each object.
+/// The maximum number of objects stored at a time. A bucket takes tens of milliseconds for each object.
 const OBJECTS_AT_ONCE: usize = 4;
 
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl PublicationParts {
         self.objects.iter().map(|(key, _)| *key).collect()
     }
 
-    /// Keeps the ledger entries after an error, since an interrupted request to the store may still leave an object.
+    /// Stores the objects. After an error, their keys stay in the ledger: an interrupted request may leave an object.
     pub(super) async fn store(self, store: &Store, table: &MediaTable) -> Result<NewRows, Problem> {
         let keys = self.keys();
         let due_at = now() + PUBLISH_GRACE.as_secs();

@@ -16,15 +16,15 @@ use tokio_util::sync::CancellationToken;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
-/// Objects per call of the store and MariaDB.
+/// The maximum number of objects per call of the store or MariaDB.
 const SWEPT_AT_ONCE: usize = 500;
 
 const BATCHES_MAX_COUNT: usize = 1_000;
 
-/// A small store may consist mostly of orphans, so the percentage counts only above this number.
+/// The number of orphans up to which a sweep ignores their percentage: a small store may consist mostly of orphans.
 const ORPHANS_ALWAYS_PLAUSIBLE: u64 = 100;
 
-/// With [`Effect::Counts`], what the sweep would delete. [`Library::sweep`] does not list the store.
+/// The numbers of what a sweep deletes or, with [`Effect::Counts`], would delete. Only `sweep_all` lists the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     pub due: u64,
@@ -93,7 +93,7 @@ impl Library {
         }
     }
 
-    /// Objects of publications that wrote no rows are due four hours after the publication began.
+    /// Deletes staged files and due objects. Objects without rows are due four hours after their publication began.
     pub async fn sweep(&self) -> Result<Swept, SweepError> {
         Ok(Swept {
             // The disk must not fill up while MariaDB is unavailable or the origin crashes repeatedly.
@@ -103,8 +103,8 @@ impl Library {
         })
     }
 
-    /// A short [`SweepTerms::grace`] may make uploads in progress fail, but never deletes an object that a row refers
-    /// to.
+    /// Deletes due objects and orphans. A short [`SweepTerms::grace`] may make uploads in progress fail, but no object
+    /// that a row refers to is ever deleted.
     pub async fn sweep_all(&self, terms: SweepTerms) -> Result<Swept, SweepError> {
         let (mut swept, orphans) = self.find_orphans(terms.grace).await?;
         let due = now() + PUBLISH_GRACE.saturating_sub(terms.grace).as_secs();
@@ -131,7 +131,7 @@ impl Library {
         Ok(swept)
     }
 
-    /// Each key takes 16 bytes of memory.
+    /// Returns the orphans of at least this age. Each key takes 16 bytes of memory.
     async fn find_orphans(&self, grace: Duration) -> Result<(Swept, Vec<ObjectKey>), SweepError> {
         let (mut found, mut orphans) = (Swept::default(), Vec::new());
         let mut old = Vec::with_capacity(SWEPT_AT_ONCE);
@@ -156,7 +156,7 @@ impl Library {
         Ok((found, orphans))
     }
 
-    /// `now` is in seconds since 1970. The result counts objects that were in the store.
+    /// Deletes due objects, and returns how many of them were in the store. `now` is in seconds since 1970.
     async fn sweep_due(&self, now: u64) -> Result<u64, SweepError> {
         let mut swept = 0;
         for _ in 0..BATCHES_MAX_COUNT {
@@ -172,7 +172,7 @@ impl Library {
         Ok(swept)
     }
 
-    /// No row will refer to the result's keys later, since a key is entered in the ledger before its object is stored.
+    /// Returns the keys without row or ledger entry. No row gets them later: the ledger has a key before the store.
     async fn unnamed(&self, keys: &[ObjectKey]) -> Result<Vec<ObjectKey>, SweepError> {
         let named = self.table.known(keys).await?;
         let unnamed = keys.iter().copied().filter(|key| !named.contains(key));

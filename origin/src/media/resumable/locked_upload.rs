@@ -61,7 +61,7 @@ impl LockedUpload {
         &self.row
     }
 
-    /// Includes bytes that are not synced to the disk yet.
+    /// Returns the number of received bytes, including those that are not synced to the disk yet.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -74,12 +74,12 @@ impl LockedUpload {
         self.row.media_id.is_none() && self.offset == self.row.length
     }
 
-    /// Cancelled when another request of this process wants to take over this upload, unless the upload is finished.
+    /// Returns a token that is cancelled when another request of this process takes over; never for a finished upload.
     pub fn interruption(&self) -> CancellationToken {
         self.running.as_ref().map_or_else(CancellationToken::new, |running| running.token().clone())
     }
 
-    /// `announced` is the body's length in bytes, if known.
+    /// Checks the offset of a request. `announced` is the body's length in bytes, if known.
     pub fn expect(&self, offset: u64, announced: Option<u64>) -> Result<(), Problem> {
         if offset != self.offset {
             return Err(Problem::new(
@@ -106,8 +106,8 @@ impl LockedUpload {
         Ok(())
     }
 
-    /// Appends bytes to the upload's file through a buffer. After every 64 MiB, and after the first bytes, because an empty
-    /// upload may be removed to make room, syncs the file and [prolongs](Self::prolong) the upload.
+    /// Appends bytes to the upload's file through a buffer. Syncs the file and [prolongs](Self::prolong) the upload
+    /// after every 64 MiB, and after the first bytes, since an empty upload may be removed to make room.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Problem> {
         if bytes.len() as u64 > self.row.length - self.offset {
             return Err(self.excess());
@@ -165,8 +165,8 @@ impl LockedUpload {
         FinishedUpload { id: self.row.id, expires_at: now() + TUS_FINISHED_SECONDS }
     }
 
-    /// `None` while the upload is unfinished. An earlier attempt may have finished the upload although MariaDB's answer
-    /// was lost.
+    /// Reads the row again, and returns the media file's id; `None` while the upload is unfinished. An earlier attempt
+    /// may have finished the upload although MariaDB's answer was lost.
     pub async fn refresh(&mut self) -> Result<Option<MediaId>, Problem> {
         self.row = self.uploads.row(&self.row.project, self.id()).await?;
         Ok(self.row.media_id)

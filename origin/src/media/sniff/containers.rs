@@ -20,7 +20,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     }
 }
 
-/// Unknown major brands are `video/mp4`, unless they are generic brands of images.
+/// Detects ISO media by brands. An unknown major brand is `video/mp4`, unless it is a generic brand of images.
 fn brands(head: &[u8]) -> Sniffed {
     let size = head.first_chunk().map_or(0, |size| u32::from_be_bytes(*size) as usize);
     let end = size.clamp(12, 256).min(head.len());

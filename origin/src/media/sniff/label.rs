@@ -23,9 +23,9 @@ impl FileType {
     }
 }
 
-/// The content decides; the label `declared` counts where the content leaves several types possible. Without a label,
-/// the extension of `name` never turns a type that is served as a download into a type that is served inline (see
-/// [`may_be_shown`]).
+/// Determines the file's type by its content; the label `declared` counts where the content leaves several types
+/// possible. Without a label, the extension of `name` never turns a type served as a download into one served inline
+/// (see [`may_be_shown`]).
 pub fn judge(declared: Option<&str>, kind: MediaKind, name: &str, head: &[u8]) -> Result<FileType, Problem> {
     let sniffed = sniff(head);
     check_kind(kind, name, sniffed)?;
@@ -57,14 +57,14 @@ fn is_only_text(label: &str, head: &[u8]) -> bool {
 const SHOWN: [&str; 6] =
     ["application/json", "application/pdf", "text/csv", "text/markdown", "text/plain", "text/tab-separated-values"];
 
-/// Served for inline display, unless the request asks for a download. Files of other types are downloads.
+/// Returns whether a type is served inline, unless the request asks for a download. Other files are downloads.
 pub fn may_be_shown(mime: &str) -> bool {
     let mime = canonical(mime);
     let is_shown = matches!(top(&mime), "image" | "audio" | "video") || SHOWN.contains(&mime.as_str());
     is_shown && !runs_in_browser(&mime)
 }
 
-/// Includes SVG and other XML, and messages such as MHTML that may contain HTML.
+/// Returns true also for SVG and other XML, and for messages such as MHTML that may contain HTML.
 pub fn runs_in_browser(mime: &str) -> bool {
     let mime = canonical(mime);
     mime.ends_with("+xml")
@@ -138,7 +138,7 @@ fn may_hold_audio_or_video(mime: &str) -> bool {
     )
 }
 
-/// `None` if `label` contradicts `found`.
+/// Returns the type on which label and content agree; `None` if `label` contradicts `found`.
 fn agree(label: &str, found: Sniffed, head: &[u8]) -> Option<String> {
     let bytes = canonical(found.mime);
     if label == bytes || label == UNKNOWN {

@@ -60,7 +60,7 @@ pub(super) fn sniff(head: &[u8]) -> Option<Sniffed> {
     xml.then(|| Sniffed::of("text/xml", MediaKind::File))
 }
 
-/// `tag` is the text after the `<` of the root element.
+/// Detects the type by the root element. `tag` is the text after the `<` of that element.
 fn element(tag: &str, xml: bool) -> Option<Sniffed> {
     let name = tag.split(|c: char| is_blank(c) || c == '>' || c == '/').next().unwrap_or_default();
     let local = name.rsplit(':').next().unwrap_or_default();
@@ -94,7 +94,7 @@ fn strip_prefix_any_case<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
 }
 
-/// UTF-16 if `head` begins with a byte order mark of UTF-16, or with `<` and a NUL in either order.
+/// Decodes UTF-16 if `head` begins with a byte order mark of UTF-16, or with `<` and a NUL in either order.
 fn decode(head: &[u8]) -> Option<String> {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();
@@ -113,7 +113,7 @@ fn decode(head: &[u8]) -> Option<String> {
     }
 }
 
-/// A UTF-16 byte order mark, or no control characters except white space and ESC. True if `head` is empty.
+/// Returns whether `head` has a UTF-16 byte order mark, or no control characters except white space and ESC.
 pub(super) fn is_text(head: &[u8]) -> bool {
     if head.starts_with(b"\xFF\xFE") || head.starts_with(b"\xFE\xFF") {
         return true;

@@ -27,13 +27,13 @@ use super::{Listed, ObjectBytes, ObjectListing};
 use crate::config::{Addressing, BucketAddress};
 use crate::database::media::{FOLDER, ObjectKey};
 
-/// S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 83 GB.
+/// The size of a part. S3 requires at least 5 MiB and allows 10,000 parts, so a file may have up to 83 GB.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// Enough parts of a file to use the bandwidth despite latency.
+/// The maximum number of parts of a file in flight: enough to use the bandwidth despite latency.
 const FILE_PARTS_AT_ONCE: usize = 3;
 
-/// For all files together: 64 MiB of memory. Thumbnails are not counted.
+/// The maximum number of parts of all files in flight: 64 MiB of memory. Thumbnails are not counted.
 const PARTS_AT_ONCE: usize = 8;
 
 const HEADS_AT_ONCE: usize = 8;
@@ -41,8 +41,8 @@ const HEADS_AT_ONCE: usize = 8;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timeouts {
     pub(super) connect: Duration,
-    /// Covers the head of the response, and each pause in its body. A part must be sent within this time: 8 MiB in 30 s
-    /// need 2.3 Mbit/s.
+    /// The time limit for the head of a response, and for each pause in the body. A part must be sent within this time:
+    /// 8 MiB in 30 s need 2.3 Mbit/s.
     pub(super) answer: Duration,
     /// No further attempt is made when this time has passed since the first attempt began.
     pub(super) retry: Duration,
@@ -62,7 +62,7 @@ impl Timeouts {
 pub(super) struct Bucket {
     service: Arc<AmazonS3>,
     prefix: Arc<str>,
-    /// Removed from error messages, since services may repeat it.
+    /// The key's id, which is removed from error messages, since services may repeat it.
     access_key: Arc<str>,
     parts: Arc<Semaphore>,
 }
@@ -117,7 +117,7 @@ impl Bucket {
         answer.map(drop).map_err(|error| self.store_error(&error))
     }
 
-    /// Continues if the caller is cancelled.
+    /// Stores a file. Continues if the caller is cancelled.
     pub(super) async fn publish(&self, file: Box<StagedFile>, key: ObjectKey) -> Result<(), StoreError> {
         let bucket = self.clone();
         tokio::spawn(async move {
@@ -156,7 +156,7 @@ impl Bucket {
         sent.map(drop)
     }
 
-    /// Returns only when no part is in flight any more, even after an error.
+    /// Sends all parts. Returns only when no part is in flight any more, even after an error.
     async fn send_parts(&self, mut parts: FileChunks, upload: &mut dyn MultipartUpload) -> Result<(), StoreError> {
         let mut sending = JoinSet::new();
         let outcome = async {
@@ -214,7 +214,7 @@ impl Bucket {
         }
         let range = range.map(|range| match i64::try_from(range.end) {
             Ok(_) => GetRange::Bounded(range),
-            // Services can't parse such a large end.
+            // Services can't parse such a large end of a range.
             Err(_) => GetRange::Offset(range.start),
         });
         let options = GetOptions { range, ..GetOptions::default() };

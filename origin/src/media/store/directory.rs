@@ -15,7 +15,7 @@ use super::{Listed, ObjectBytes, ObjectListing};
 use crate::database::media::{FOLDER, ObjectKey};
 use crate::files::{private_directory, remove_file};
 
-/// A thousand concurrent readers take about 130 MB.
+/// The size of one read. A thousand concurrent readers take about 130 MB.
 const READ_BYTES: usize = 128 * 1024;
 
 #[derive(Debug, Clone)]

@@ -11,10 +11,10 @@ pub type Cause = Box<dyn Error + Send + Sync + 'static>;
 pub enum StoreError {
     #[error("there is no such object in the store")]
     NotFound,
-    /// Includes EFBIG: the operating system refuses to let the file grow further.
+    /// The storage is full. Includes EFBIG: the operating system refuses to let the file grow further.
     #[error("the store is full")]
     Full(#[source] Cause),
-    /// Includes a deleted directory, and errors of the service that may pass, such as status 408, 429 or 503.
+    /// The store may work again later: a deleted directory, or an error of the service such as status 408, 429 or 503.
     #[error("the store is not available")]
     Unavailable(#[source] Cause),
     #[error("the store denies access")]
@@ -37,7 +37,7 @@ impl StoreError {
         }
     }
 
-    /// For operators only, since the causes may name paths and hosts.
+    /// Returns the error with its causes, for operators only, since the causes may name paths and hosts.
     pub fn in_full(&self) -> String {
         chain(self)
     }

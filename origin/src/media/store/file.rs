@@ -27,7 +27,7 @@ pub(super) struct StagedFile {
     lifetime: Lifetime,
     state: FileState,
     written: u64,
-    /// For type detection; empty for a new file.
+    /// The first bytes, for type detection; empty for a new file.
     head: Vec<u8>,
     /// `None` after resuming at an offset above 0, since the earlier bytes were not hashed.
     hash: Option<Sha256>,
@@ -137,8 +137,8 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Atomic. The file of a resumable upload also keeps its old name if the file system has hard links, so that
-    /// publishing can be repeated if no row is written for the object.
+    /// Stores the file in one atomic step. The file of a resumable upload also keeps its old name if the file system
+    /// has hard links, so that publishing can be repeated if no row is written for the object.
     pub(super) fn publish_as(&mut self, to: &Path) -> io::Result<()> {
         if self.lifetime == Lifetime::Kept {
             match std::fs::hard_link(&self.path, to) {

@@ -10,16 +10,16 @@ use crate::files::{fill_private, replace_private};
 
 pub(super) const OWNER: &str = "owner";
 
-/// The files that this program writes are far shorter.
+/// The maximum size of a named file. The files that this program writes are far shorter.
 pub(super) const NAMED_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
 impl Store {
-    /// `None` also for an empty mark, which is left if the machine fails while the mark is written.
+    /// Reads the owner mark. `None` also for an empty mark, which remains if the machine fails while writing it.
     pub async fn owner(&self) -> Result<Option<String>, StoreError> {
         Ok(self.named(OWNER).await?.filter(|mark| !mark.trim().is_empty()))
     }
 
-    /// The caller must read the mark afterwards, since another installation may have set it.
+    /// Writes the owner mark. The caller must then read the mark, since another installation may have written it.
     pub async fn claim(&self, owner: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -34,7 +34,7 @@ impl Store {
         self.put_named(OWNER, owner).await
     }
 
-    /// At most 8 MiB. The caller must have checked that `name` is a plain file name.
+    /// Reads a named file of at most 8 MiB. The caller must have checked that `name` is a plain file name.
     pub async fn named(&self, name: &str) -> Result<Option<String>, StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {
@@ -45,7 +45,7 @@ impl Store {
         }
     }
 
-    /// Atomic. The caller must have checked that `name` is a plain file name.
+    /// Writes a file in one atomic step. The caller must have checked that `name` is a plain file name.
     pub async fn put_named(&self, name: &str, text: String) -> Result<(), StoreError> {
         match &self.inner.backend {
             Backend::Directory(directory) => {

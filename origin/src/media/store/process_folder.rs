@@ -14,7 +14,7 @@ use crate::files::{private_directory, remove_directory, remove_file};
 
 const LOCK: &str = "lock";
 
-/// An attempt fails if another process deletes the new lock file as abandoned.
+/// The maximum number of attempts. One fails if another process deletes the new lock file as abandoned.
 const TRIES_MAX_COUNT: usize = 10;
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Drop for ProcessFolder {
     }
 }
 
-/// Deletes also all other entries without a locked lock file, except the entry `spared`.
+/// Deletes or counts the files of ended processes: of all entries without a locked lock file, except `spared`.
 pub(super) fn sweep(parent: &Path, spared: &str, effect: Effect) -> io::Result<usize> {
     let mut swept = 0;
     for entry in std::fs::read_dir(parent)? {
@@ -104,7 +104,7 @@ fn is_taken(lock: &File) -> io::Result<bool> {
     }
 }
 
-/// Another process may have deleted the file before it was locked.
+/// Returns whether the locked file still has its name: another process may have deleted the file before.
 fn is_still_named(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
     match std::fs::metadata(path) {

@@ -6,12 +6,12 @@ use object_store::client::HttpError;
 
 use super::error::{StoreError, chain};
 
-/// Some services answer with whole HTML pages.
+/// The maximum length of a cause, since some services answer with whole HTML pages.
 const CAUSE_MAX_CHARS: usize = 1_000;
 
 const STATUS: &str = "non-2xx status code: ";
 
-/// S3 may send status 200 with an error in the body.
+/// The text of an error in the body of a response with status 200, which S3 may send.
 const LATE: &str = "Server returned error response: ";
 
 /// Codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.
@@ -33,7 +33,7 @@ pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> Stor
     }
 }
 
-/// False for a missing bucket, except in a response to HEAD, which has no body.
+/// Returns whether the object is missing; false for a missing bucket, except in a response to HEAD.
 pub(super) fn is_absent(error: &object_store::Error) -> bool {
     matches!(error, object_store::Error::NotFound { .. }) && !chain(error).contains("NoSuchBucket")
 }

@@ -21,7 +21,7 @@ use crate::files::private_directory;
 /// Moving a piece to a blocking thread takes 10 µs, writing it 250 µs at 1 GB/s. An upload has two pieces in memory.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
-/// Kept in memory for type detection, which needs at most 4 KiB.
+/// The bytes kept in memory for type detection, which needs at most 4 KiB.
 pub const HEAD_BYTES: usize = 4 * 1024;
 
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Staging {
         &self.head
     }
 
-    /// Buffered, so a later call may return an error of the disk. After an error, all later calls fail.
+    /// Writes through a buffer, so a later call may return an error of the disk. After an error, all later calls fail.
     pub async fn write(&mut self, mut bytes: &[u8]) -> Result<(), StoreError> {
         while !bytes.is_empty() {
             let room = PIECE_BYTES - self.buffer.len();
@@ -158,7 +158,7 @@ fn failed() -> StoreError {
     StoreError::other("an earlier piece of the file was not written")
 }
 
-/// Deleting a large file from the disk takes a while.
+/// Drops the file on a blocking thread, since deleting a large file from the disk takes a while.
 fn drop_elsewhere(file: Box<StagedFile>) {
     match Handle::try_current() {
         Ok(runtime) => {
@@ -261,7 +261,7 @@ impl Held {
         Ok(Some(Self { length: ours.len(), _file: file }))
     }
 
-    /// All these bytes are synced to the disk.
+    /// Returns the file's length. All these bytes are synced to the disk.
     pub fn length(&self) -> u64 {
         self.length
     }

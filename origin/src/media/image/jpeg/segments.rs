@@ -10,10 +10,10 @@ use std::ops::Range;
 
 const SEGMENTS_MAX_COUNT: usize = 4096;
 
-/// Encoders write a few KB of tables and headers.
+/// The maximum size of all tables and headers that are read. Encoders write a few KB.
 const HEAD_MAX_BYTES: usize = 1024 * 1024;
 
-/// A block has 64 numbers of 16 bits.
+/// The memory of a block of 64 coefficients of 16 bits.
 const BLOCK_BYTES: u64 = 128;
 
 pub(super) struct Segments {
@@ -142,7 +142,7 @@ fn skip(reader: &mut BufReader<File>) -> Result<(), ImageFault> {
     Ok(reader.seek_relative(i64::from(length))?)
 }
 
-/// `content` must be shorter than 65,534 bytes.
+/// Appends a segment. `content` must be shorter than 65,534 bytes.
 fn append_segment(to: &mut Vec<u8>, marker: u8, content: &[u8]) {
     to.extend([0xFF, marker]);
     to.extend((content.len() as u16 + 2).to_be_bytes());
@@ -199,7 +199,7 @@ impl Frame {
         u64::from(units_across) * u64::from(units_down) * blocks.sum::<u64>() * BLOCK_BYTES
     }
 
-    /// The JFIF and Adobe segments are rewritten, so that libjpeg doesn't misread them.
+    /// Returns the head of the file, with JFIF and Adobe segments of its own, so that libjpeg doesn't misread them.
     fn head(&self, jfif: bool, adobe: Option<u8>, tables: &[u8]) -> Vec<u8> {
         let mut head = vec![0xFF, 0xD8];
         if jfif {
@@ -225,7 +225,7 @@ struct Profile {
 }
 
 impl Profile {
-    /// Ignores parts with which the profile would exceed [`raster::ICC_MAX_BYTES`].
+    /// Adds a part of the profile, unless the profile would then exceed [`raster::ICC_MAX_BYTES`].
     fn add(&mut self, content: &[u8]) {
         let Some([number, _count, part @ ..]) = content.strip_prefix(b"ICC_PROFILE\0") else {
             return;
