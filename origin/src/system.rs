@@ -102,7 +102,7 @@ impl System {
         RETRIES.run(SystemSchemaError::is_contended, migrate).await
     }
 
-    /// Accounts from the configuration are not checked: they may get rights on databases only later.
+    /// Creates the installation. Does not check accounts from the configuration: they may get rights only later.
     pub async fn init(&self) -> Result<Initialised, SystemSchemaError> {
         let before = self.admin.schema_version().await;
         let init = async || {
@@ -118,7 +118,7 @@ impl System {
         })
     }
 
-    /// Safe if several origins start at once, even on nodes of a cluster, which share no lock.
+    /// Migrates and prepares the system schema. Safe if several origins start at once, even on nodes of a cluster.
     pub async fn prepare(&self) -> Result<(), SystemSchemaError> {
         let prepare = async || {
             self.admin.migrate().await?;

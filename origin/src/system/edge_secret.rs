@@ -25,7 +25,7 @@ impl EdgeSecret {
         self.0.expose_secret()
     }
 
-    /// The comparison takes the same time for all texts of the secret's length.
+    /// Returns whether `text` is the secret. The comparison takes the same time for all texts of the secret's length.
     pub fn is(&self, text: &[u8]) -> bool {
         self.text().as_bytes().ct_eq(text).into()
     }

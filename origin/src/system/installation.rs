@@ -14,7 +14,7 @@ use crate::database::hosts::{HostRole, Hosts};
 use crate::embedded::{Embedded, EmbeddedError, LockRole, MariadbHealth};
 use crate::secret::{InstallationSecret, SecretError};
 
-/// Call [`Installation::close`] in the end, so that a private MariaDB stops cleanly.
+/// An opened installation. [`Installation::close`] must be called in the end, so that a private MariaDB stops cleanly.
 #[derive(Debug)]
 pub struct Installation {
     pub secret: Arc<InstallationSecret>,
@@ -45,7 +45,7 @@ pub enum InstallationError {
     )]
     Missing {
         file: Option<PathBuf>,
-        /// Contains no private MariaDB.
+        /// The data directory, which contains no private MariaDB.
         data_dir: PathBuf,
     },
     #[error(
@@ -59,7 +59,7 @@ pub enum InstallationError {
         path.display()
     )]
     SecretLost {
-        /// Names the MariaDB that holds the installation.
+        /// The name of the MariaDB that holds the installation.
         database: String,
         path: PathBuf,
     },
@@ -89,7 +89,7 @@ impl InstallationError {
         }
     }
 
-    /// Wrong settings are the usual cause.
+    /// Returns whether wrong settings are the usual cause of the error.
     pub fn is_misconfiguration(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::NoSecret { .. } | Self::SecretLost { .. })
     }
@@ -103,8 +103,8 @@ fn in_file(file: Option<&PathBuf>) -> String {
 }
 
 impl Installation {
-    /// Doesn't contact a configured MariaDB, except to check before creating a secret that MariaDB holds no
-    /// installation.
+    /// Opens the installation. Doesn't contact a configured MariaDB, except to check, before creating a secret, that
+    /// MariaDB holds no installation.
     pub async fn open(config: &Config, purpose: Purpose) -> Result<Self, InstallationError> {
         let is_private = config.database_url.is_none();
         if purpose == Purpose::Command && is_private && !Embedded::exists(&config.data_dir) {

@@ -86,7 +86,7 @@ impl Issuers {
         Self { admin, projects }
     }
 
-    /// Returns the keys of the given JWK set that can't verify tokens; a JWK set under a URL is not fetched.
+    /// Stores an issuer. Returns the keys of its JWK set that can't verify tokens, but fetches no JWK set from a URL.
     pub async fn set(&self, new: IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
         let unusable = check(&new)?;
         self.projects.require(&new.project).await?;
@@ -119,7 +119,7 @@ impl Issuers {
         Ok(self.admin.issuers(of).await?)
     }
 
-    /// Origins refuse the issuer's tokens within about a second.
+    /// Removes an issuer. Origins refuse the issuer's tokens within about a second.
     pub async fn remove(&self, project: &ProjectName, issuer: &str) -> Result<(), IssuerError> {
         let rows = self.list(Some(project)).await?;
         if !rows.iter().any(|row| row.issuer == issuer) {
@@ -129,7 +129,7 @@ impl Issuers {
     }
 }
 
-/// Makes the edge's variable `ISSUERS`. The second result has the issuers that must be left out.
+/// Returns the edge's variable `ISSUERS`, and the issuers that must be left out of it.
 pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRow, KeysFault)>), IssuerError> {
     let (mut issuers, mut left_out) = (Vec::new(), Vec::new());
     for row in rows {

@@ -24,13 +24,13 @@ use crate::query::role::{self, Role};
 use crate::secret::InstallationSecret;
 use crate::system::projects::Projects;
 
-/// The newest signing key signs and verifies, the one before it only verifies.
+/// The number of valid signing keys: the newest key signs and verifies, the key before it only verifies.
 const LIVE_SIGNING_KEYS: usize = 2;
 
-/// The name's column has this width.
+/// The maximum length of a key's name: the width of the column.
 const NAME_MAX_CHARS: usize = 100;
 
-/// A longer lifetime is probably a mistake in the unit.
+/// The maximum lifetime of a key. A longer lifetime is probably a mistake in the unit.
 const LIFETIME_MAX: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 pub const LINK_LIFETIME: Duration = Duration::from_secs(60);
@@ -39,14 +39,14 @@ pub const LINK_LIFETIME: Duration = Duration::from_secs(60);
 /// before from creating another key, and a link from being used twice.
 const DEAD_KEPT_SECONDS: u64 = 5 * 60;
 
-/// Maximum rows that one new key deletes.
+/// The maximum number of rows that the creation of a key deletes.
 const FORGOTTEN_MAX_COUNT: usize = 100;
 
-/// Long enough for a working day. The browser forgets the console's key when its tab is closed.
+/// The lifetime of the console's key: a working day. The browser forgets the key when its tab is closed.
 const SESSION_LIFETIME: Duration = Duration::from_secs(12 * 60 * 60);
 const SESSION_NAME: &str = "console";
 
-/// MariaDB does not store the token.
+/// A new key with its token, which is stored nowhere.
 #[derive(Clone)]
 pub struct IssuedKey {
     pub id: Uuid,
@@ -73,7 +73,7 @@ struct Wanted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     pub retired: Vec<String>,
-    /// These keys become invalid, because a retired signing key has signed them.
+    /// The keys that become invalid, because a retired signing key has signed them.
     pub lost: Vec<KeyRow>,
 }
 
@@ -108,7 +108,7 @@ impl Keys {
         self.issue_as(wanted, project, grant.into(), name, lifetime).await
     }
 
-    /// The new key must not outlive its creator, so that access for a limited time stays limited.
+    /// Issues a key for a caller. It must not outlive its creator, so that access for a limited time stays limited.
     pub async fn issue_for(
         &self,
         creator: &Caller,
@@ -126,7 +126,7 @@ impl Keys {
         }
     }
 
-    /// The token can be exchanged for a full key, once and within [`LINK_LIFETIME`].
+    /// Returns the token of a log-in link, which can be exchanged for a full key, once and within [`LINK_LIFETIME`].
     pub async fn link(&self, project: &ProjectName) -> Result<String, KeyError> {
         self.projects.require(project).await?;
         self.prepare().await?;
@@ -137,7 +137,7 @@ impl Keys {
         Ok(self.signing_key(&newest.kid).sign(&claims)?)
     }
 
-    /// The key gets the id of the link, so that the unique index of ids refuses a second key for the same link.
+    /// Issues the key for a link. The key gets the link's id: the unique index refuses a second key for the same link.
     pub async fn open_session(&self, link: Uuid, project: &ProjectName) -> Result<IssuedKey, KeyError> {
         let wanted = Wanted { id: link, created_by: None };
         match self.issue_as(wanted, project, Grant::Full, SESSION_NAME, Some(SESSION_LIFETIME)).await {
@@ -182,7 +182,7 @@ impl Keys {
         Ok(IssuedKey { id, token: self.signing_key(&newest.kid).sign(&claims)?, expires_at, missing_claims })
     }
 
-    /// Returns the claims that the grant lacks.
+    /// Checks the role and the claims, and returns the claims that the role uses but the grant lacks.
     async fn check_role(&self, project: &ProjectName, grant: &RoleGrant) -> Result<Vec<String>, KeyError> {
         let bytes = serde_json::to_string(&grant.claims).map_or(usize::MAX, |text| text.len());
         if bytes > KEY_CLAIMS_MAX_BYTES {
@@ -216,12 +216,12 @@ impl Keys {
         self.page(of, None, u64::MAX).await
     }
 
-    /// Includes keys that the key has created indirectly.
+    /// Returns the keys that the key has created, directly or indirectly.
     pub async fn made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         Ok(self.admin.keys_made_by(id, now()).await?)
     }
 
-    /// Includes keys that the revoked key has created indirectly.
+    /// Revokes the keys that the key has created, directly or indirectly.
     pub async fn revoke_made_by(&self, id: Uuid) -> Result<Vec<KeyRow>, KeyError> {
         let mut revoked = Vec::new();
         loop {
@@ -244,7 +244,7 @@ impl Keys {
         }
     }
 
-    /// Succeeds if the key was revoked before. Origins refuse the key within about a second.
+    /// Revokes a key, or does nothing if it was revoked before. Origins refuse the key within about a second.
     pub async fn revoke(&self, id: Uuid, of: Option<&ProjectName>) -> Result<KeyStatus, KeyError> {
         match self.admin.revoke_key(id, of, now()).await? {
             KeyStatus::Unknown => Err(KeyError::Unknown(id.to_string())),
@@ -288,7 +288,7 @@ impl Keys {
     }
 }
 
-/// `now` is in seconds since 1970.
+/// Returns the key's state as a word. `now` is in seconds since 1970.
 pub fn state(key: &KeyRow, signing: &KeySet, now: u64) -> &'static str {
     match key {
         _ if key.revoked_at.is_some() => "revoked",
@@ -298,7 +298,7 @@ pub fn state(key: &KeyRow, signing: &KeySet, now: u64) -> &'static str {
     }
 }
 
-/// `now` is in seconds since 1970.
+/// Returns whether the key is valid. `now` is in seconds since 1970.
 pub fn is_live(key: &KeyRow, now: u64) -> bool {
     key.revoked_at.is_none() && key.expires_at.is_none_or(|end| now < end)
 }

@@ -29,15 +29,15 @@ use crate::database::admin::{
 use crate::database::{AccountSource, Repaired};
 use crate::secret::InstallationSecret;
 
-/// This project always exists.
+/// The project that always exists.
 pub const DEFAULT_PROJECT: &str = "default";
 
-/// Databases named `<name>_…` could be MariaDB's own schemas or look like Selkie's.
+/// Reserved names: databases named `<name>_…` could be MariaDB's own schemas or look like Selkie's.
 const RESERVED: [&str; 5] = ["information", "performance", "mysql", "sys", "selkie"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameClaim {
-    /// Existing databases named `<project>_…` may belong to somebody else.
+    /// Refuses the project's name, since existing databases named `<project>_…` may belong to somebody else.
     Refuse,
     Take,
 }
@@ -73,7 +73,7 @@ impl Projects {
         }
     }
 
-    /// The returned source repairs the project's accounts ([`Projects::mend`]) after MariaDB has refused a log-in.
+    /// Returns the source of accounts, which repairs accounts by [`Projects::mend`] after MariaDB has refused a log-in.
     pub fn account_source(&self) -> AccountSource {
         let (finding, repairing) = (self.clone(), self.clone());
         let repair = move |project: ProjectName| {
@@ -128,7 +128,7 @@ impl Projects {
         }
     }
 
-    /// Also repairs an account whose log-in MariaDB refuses: a full key can change the password of its own account.
+    /// Corrects a project's accounts, also if MariaDB refuses the log-in: a full key can change its account's password.
     pub async fn mend(&self, project: &ProjectName) -> Result<(), ProjectError> {
         self.require(project).await?;
         let databases = owned_by(project, self.admin.owned_databases().await?);
@@ -240,7 +240,7 @@ impl Projects {
     }
 }
 
-/// Includes each database's name also without the escapes of a GRANT pattern, which people often omit.
+/// Returns the allowed rights, with each database also named without the escapes that people often omit in a GRANT.
 pub(crate) fn spellings(project: &ProjectName, rights: Rights, databases: &[DatabaseRow]) -> DatabaseRights {
     let mut wanted = rights_on(project, rights, databases);
     for row in databases {

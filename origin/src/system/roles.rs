@@ -18,7 +18,7 @@ use crate::query::role::{Claims, Pattern, Role, RoleFault, TableRule};
 use crate::system::System;
 use crate::system::projects::{ProjectError, Projects};
 
-/// Describing a view may run stored code, for as long as a load of its description may take.
+/// The time limit of a check. Describing a view may run stored code, for as long as a load may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ impl Roles {
         Self { admin, projects }
     }
 
-    /// Returns warnings.
+    /// Stores a role, and returns warnings.
     pub async fn set(
         &self,
         project: &ProjectName,
@@ -84,7 +84,7 @@ impl Roles {
         Ok(checked.warnings)
     }
 
-    /// Uses no connection of the administrator account.
+    /// Checks that the role's tables and fields exist, without a connection of the administrator account.
     pub async fn check<'a>(
         &self,
         project: &ProjectName,
@@ -140,7 +140,7 @@ impl Roles {
         found.ok_or_else(|| RoleError::Unknown(project.clone(), name.clone()))
     }
 
-    /// Origins refuse requests with the role within about a second.
+    /// Removes a role. Origins refuse requests with the role within about a second.
     pub async fn remove(&self, project: &ProjectName, name: &RoleName) -> Result<(), RoleError> {
         self.get(project, name).await?;
         Ok(self.admin.remove_role(project, name).await?)

@@ -34,7 +34,7 @@ struct CallerParts {
 pub(super) enum Credential {
     Key,
     UserToken(Arc<Issuer>),
-    /// May only be exchanged for a key.
+    /// The token of a log-in link, which may only be exchanged for a key.
     Link,
 }
 
@@ -105,7 +105,7 @@ impl Caller {
         of_service.into_iter().chain(of_role).min()
     }
 
-    /// A caller without a role may do everything: `shared::policy` refuses uploads and deletions of read keys.
+    /// Returns what the caller may do with media: everything without a role, since `shared::policy` limits read keys.
     pub fn media(&self) -> MediaInterface {
         let upload = self.upload_rights().is_ok();
         MediaInterface {
@@ -126,7 +126,7 @@ impl Caller {
         Some(self.readable_files()).filter(|files| !files.is_empty()).ok_or_else(|| role_forbids("read files"))
     }
 
-    /// A caller without a role may upload everything, since `shared::policy` has refused read keys before.
+    /// Returns the rights to upload. Without a role, all: `shared::policy` has refused read keys before.
     pub fn upload_rights(&self) -> Result<UploadRights, Problem> {
         match self.role() {
             Some(role) => UploadRights::of_role(role.role().media(), role.claims(), self.as_uploader(role)),
@@ -154,8 +154,8 @@ impl Caller {
         }
     }
 
-    /// Equal for callers of a project with the same role, used claims and subject (a key's `sub` or id; a token's
-    /// issuer and `sub`).
+    /// Returns bytes that are equal for callers of a project with the same role, used claims and subject (a key's `sub`
+    /// or id; a token's issuer and `sub`).
     pub fn identity(&self, role: &CallerRole) -> Vec<u8> {
         let mut bytes = role.identity();
         if self.issuer().is_some() || role.claims().get("sub").is_none() {
@@ -164,7 +164,7 @@ impl Caller {
         bytes
     }
 
-    /// `database` is that of the table with the foreign key.
+    /// Returns whether the caller may see the target of a foreign key. `database` is that of the table with the key.
     pub fn sees(&self, database: &DatabaseName, target: &Reference) -> bool {
         let (database_name, table) = match target.table.split_once('.') {
             Some((database, table)) => (DatabaseName::parse(database).ok(), table),

@@ -33,7 +33,7 @@ use crate::query::role::Claims as RuleClaims;
 
 const TOKENS_EXPECTED_COUNT: usize = 10_000;
 
-/// The maximum for all tokens together. The claims of one token may take some kilobytes.
+/// The maximum memory of all cached tokens. The claims of one token may take some kilobytes.
 const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// About the maximum delay until a revocation takes effect while MariaDB answers.
@@ -42,12 +42,12 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum time that a look-up of a key or role waits for other look-ups.
 const LOOKUP_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The issuers of more changed projects are read together with all others.
+/// The maximum number of changed projects whose issuers are read alone. For more, all issuers are read.
 const CHANGED_PROJECTS_MAX_COUNT: usize = 20;
 
 const FLUSH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Further uses are dropped, since they only serve to be shown.
+/// The maximum number of recorded uses. Further uses are dropped, since uses are only shown to people.
 const USES_MAX_COUNT: usize = 10_000;
 
 #[derive(Debug)]
@@ -60,19 +60,19 @@ pub struct KeyRegistry {
     roles: Roles,
     statuses: SingleFlight<(Uuid, u64), KeyStatus, Problem>,
     lookup_slots: ProjectQuota,
-    /// Counts requests since the start whose token was cached; `lookups` counts those whose token was not.
+    /// The numbers of requests whose token was cached (`hits`), and was not cached (`lookups`), since the start.
     hits: AtomicU64,
     lookups: AtomicU64,
     uses: Mutex<HashMap<Uuid, u64>>,
     changes: watch::Sender<Arc<NoticedChange>>,
-    /// The callers that wait in [`KeyRegistry::ended`], by key.
+    /// The number of callers that wait in [`KeyRegistry::ended`], by key, with the key's project.
     awaited: Mutex<HashMap<Uuid, (ProjectName, usize)>>,
 }
 
 #[derive(Debug)]
 struct NoticedChange {
     noticed_at: Instant,
-    /// Read once, so that not every waiting caller queries MariaDB.
+    /// The statuses of the awaited keys, read once, so that not every waiting caller queries MariaDB.
     keys: HashMap<Uuid, KeyStatus>,
 }
 
@@ -125,7 +125,7 @@ impl KeyRegistry {
         self.authenticate_at(authorization, now()).await
     }
 
-    /// Also accepts the token of a link to the console. [`Keys::open_session`] checks whether the link was used before.
+    /// Authenticates, also by the token of a log-in link, of which [`Keys::open_session`] checks that it was not used.
     pub async fn authenticate_creator(&self, authorization: Option<&str>) -> Result<Caller, Problem> {
         let token = Token::from_header(authorization)?;
         if !token.of_user().is_some_and(|token| token.is_of_link()) {
@@ -167,7 +167,7 @@ impl KeyRegistry {
         Ok(caller)
     }
 
-    /// Requests whose token was not cached, and requests whose token was. Invalid signatures are never cached.
+    /// Returns the numbers of requests whose token was not cached, and was cached. Invalid signatures are never cached.
     pub fn lookups(&self) -> (u64, u64) {
         (self.lookups.load(Ordering::Relaxed), self.hits.load(Ordering::Relaxed))
     }
@@ -220,7 +220,7 @@ impl KeyRegistry {
         Ok(Arc::new(CachedCaller::new(generation, now, caller, None)))
     }
 
-    /// Concurrent requests by one key share a query, and a project has a share of the few connections.
+    /// Returns a key's status. Concurrent requests by a key share a query; a project has a share of the connections.
     async fn shared_status(&self, principal: &Principal, generation: &Generation) -> Result<KeyStatus, Problem> {
         let (admin, slots) = (self.admin.clone(), self.lookup_slots.clone());
         let (id, project) = (principal.key_id(), principal.project().clone());
@@ -255,7 +255,7 @@ impl KeyRegistry {
         }
     }
 
-    /// While MariaDB fails, the cached data stay in use, and only the first error is logged.
+    /// Polls MariaDB for changes. While MariaDB fails, the cached data stay in use, and only the first error is logged.
     pub async fn watch(self: Arc<Self>, stop: CancellationToken) {
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         let mut flush = tokio::time::interval(FLUSH_INTERVAL);
@@ -294,8 +294,8 @@ impl KeyRegistry {
         Ok(())
     }
 
-    /// Waits for a change of the key, issuer or role, but not for the caller's expiry. Checks only after the generation
-    /// has changed: [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
+    /// Waits until the caller's key, issuer or role is changed or revoked; expiry is not noticed. Checks only after the
+    /// generation has changed: [`KeyRegistry::refresh`] then reads the keys of all waiting callers at once.
     pub async fn ended(self: Arc<Self>, caller: Caller, since: Instant) {
         let mut changes = self.changes.subscribe();
         let _awaited = caller.issuer().is_none().then(|| self.await_key(&caller));
@@ -328,7 +328,7 @@ impl KeyRegistry {
         Awaited { registry: self, id }
     }
 
-    /// If `known` is `None`, the status is read from MariaDB.
+    /// Returns whether the caller is still valid. If `known` is `None`, the key's status is read from MariaDB.
     async fn is_live(
         &self,
         caller: &Caller,
@@ -353,7 +353,7 @@ impl KeyRegistry {
         Ok(is_same)
     }
 
-    /// All uses get the time of the latest one.
+    /// Records the last uses of keys, all at the time of the latest use.
     pub async fn flush(&self) -> Result<(), KeyError> {
         let uses = std::mem::take(&mut *lock(&self.uses));
         let Some(latest) = uses.values().copied().max() else {
@@ -364,7 +364,7 @@ impl KeyRegistry {
     }
 }
 
-/// Returns also the projects that have changed since `before`; `None` for all projects.
+/// Reads roles and issuers, and the projects that have changed since `before`; `None` for all projects.
 async fn read(
     admin: &Admin,
     keys: &Keys,
@@ -410,7 +410,7 @@ async fn lookup_slot(slots: &ProjectQuota, project: &ProjectName) -> Result<Guar
     slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many keys are looked up already."))
 }
 
-/// One of the connections of [`Admin`] is left to other projects.
+/// Returns the slots for look-ups: a project may have all connections of [`Admin`] but one.
 pub fn lookup_slots() -> ProjectQuota {
     let connections = CONNECTIONS_MAX_COUNT as u64;
     ProjectQuota::new(connections, connections - 1)

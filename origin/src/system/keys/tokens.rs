@@ -28,12 +28,12 @@ pub struct Issuer {
 #[derive(Debug)]
 enum IssuerKeySource {
     Fixed(Arc<VerificationKeys>),
-    /// Issuers of several projects with the same URL share their keys.
+    /// The keys under a URL, shared by the issuers of all projects with this URL.
     Remote(Arc<RemoteKeys>),
 }
 
 impl Issuers {
-    /// Keys that were fetched from a URL for an issuer in `before` are kept.
+    /// Makes the issuers of `rows`. Keys that were fetched from a URL for an issuer in `before` are kept.
     pub(super) fn new(rows: Vec<IssuerRow>, before: &Self) -> Self {
         let mut issuers: Vec<Arc<Issuer>> = Vec::with_capacity(rows.len());
         for row in rows {
@@ -104,7 +104,7 @@ impl Issuer {
         }
     }
 
-    /// If no cached key has signed the token, fetches the issuer's keys again, at most once a minute.
+    /// Checks a token's signature. If no cached key fits, fetches the issuer's keys again, at most once a minute.
     pub(super) async fn check_signature(&self, token: &UserToken<'_>, now: u64) -> Result<(), Problem> {
         token.check_form()?;
         let keys = match &self.keys {
@@ -131,8 +131,8 @@ impl Issuer {
         }
     }
 
-    /// A text that is not in the issuer's map is the role's name. If no claim gives a role, the issuer's fixed role
-    /// counts.
+    /// Returns the role of a token. A text that is not in the issuer's map is itself the role's name. Without a claim
+    /// that gives a role, the issuer's fixed role counts.
     fn role_of(&self, claims: &RoleClaims) -> Option<KeyGrant> {
         let fixed = || self.row.role.clone().map(KeyGrant::Role);
         let Some(name) = &self.row.role_claim else {
@@ -154,7 +154,7 @@ impl Issuer {
     }
 }
 
-/// The dots of a name such as `app_metadata.role` lead into objects; those of a URL are part of the name.
+/// Returns a claim. The dots in `name`, as in `app_metadata.role`, lead into objects, except in a URL.
 fn claim<'a>(claims: &'a RoleClaims, name: &str) -> Option<&'a Value> {
     match name.split_once('.') {
         Some((first, rest)) if !name.contains("://") => {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::database::admin::{AccountState, DatabaseRights};
 
-/// Newer MariaDB servers include these rights in `ALL PRIVILEGES` on a database.
+/// Rights that newer MariaDB servers include in `ALL PRIVILEGES` on a database.
 const HARMLESS: [&str; 1] = ["SHOW CREATE ROUTINE"];
 
 pub fn excess(state: &AccountState, allowed: &DatabaseRights) -> Vec<String> {

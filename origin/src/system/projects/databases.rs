@@ -13,7 +13,7 @@ use crate::database::admin::{Created, DatabaseRow, Drops, pattern_fits};
 pub struct OwnedDatabase {
     pub name: DatabaseName,
     pub project: ProjectName,
-    /// A full key may have dropped a recorded database.
+    /// Whether MariaDB has the database. A full key may have dropped a recorded database.
     pub presence: Presence,
     pub drops: Drops,
 }
@@ -33,7 +33,7 @@ enum DatabaseChange {
 }
 
 impl Projects {
-    /// Includes recorded databases that MariaDB no longer has.
+    /// Returns the databases of a project or of all, also recorded databases that MariaDB no longer has.
     pub async fn databases(&self, of: Option<&ProjectName>) -> Result<Vec<OwnedDatabase>, ProjectError> {
         let present: BTreeSet<DatabaseName> = self.admin.databases().await?.into_iter().collect();
         let projects: BTreeSet<ProjectName> = self.admin.projects().await?.into_iter().map(|row| row.name).collect();
@@ -65,8 +65,8 @@ impl Projects {
         Ok(rows.into_iter().map(|row| row.name).collect())
     }
 
-    /// The admin account may be unable to see the databases of projects with ready-made accounts, which are all
-    /// included.
+    /// Returns the projects that may have a table of this name. Projects with ready-made accounts are all included,
+    /// since the admin account may be unable to see their databases.
     pub async fn with_table(&self, table: &str) -> Result<BTreeSet<ProjectName>, ProjectError> {
         let holding = self.admin.databases_with(table).await?;
         let recorded = self.recorded().await?;
@@ -82,7 +82,7 @@ impl Projects {
         Ok(projects.into_iter().map(|row| row.name).collect())
     }
 
-    /// Returns the name as MariaDB stores it.
+    /// Creates a database, and returns the name as MariaDB stores it.
     pub async fn create_database(
         &self,
         project: &ProjectName,
@@ -91,7 +91,7 @@ impl Projects {
         self.locked_database(project, name, DatabaseChange::Create).await
     }
 
-    /// Also changes what the project's full keys may drop in a database that it owns.
+    /// Adopts a database, or changes what the project's full keys may drop in a database that it owns.
     pub async fn adopt_database(
         &self,
         project: &ProjectName,
@@ -101,7 +101,7 @@ impl Projects {
         self.locked_database(project, name, DatabaseChange::Adopt(drops)).await
     }
 
-    /// Accounts from the configuration keep their rights on the database.
+    /// Takes a database from a project. Accounts from the configuration keep their rights on the database.
     pub async fn release_database(
         &self,
         project: &ProjectName,
@@ -200,7 +200,7 @@ impl Projects {
         self.mend(project).await
     }
 
-    /// Ends the accounts' connections to the database if the admin account may end them.
+    /// Takes a project's rights on a database, and ends its connections to it if the admin account may.
     pub(super) async fn revoke_and_delete_record(
         &self,
         project: &ProjectName,
@@ -218,7 +218,7 @@ impl Projects {
     }
 }
 
-/// Project names contain no underscore, so the prefix names at most one project.
+/// Returns the project's part of a name, `<project>_…`: project names contain no underscore.
 pub(super) fn prefix(database: &DatabaseName) -> Option<&str> {
     database.as_str().split_once('_').map(|(prefix, _)| prefix)
 }

@@ -17,7 +17,7 @@ pub enum ProjectError {
     Reserved(ProjectName),
     #[error("there is no project {name}")]
     UnknownProject { name: ProjectName, nearest: Option<String> },
-    /// The new project would own the database, whose name begins with `<project>_`.
+    /// The new project would own an existing database, whose name begins with `<project>_`.
     #[error("project {project} would own the database {}, which is there already", shown(database.as_str()))]
     Covers { project: ProjectName, database: DatabaseName },
     #[error("{} is a system schema: no project can own it", shown(.0.as_str()))]

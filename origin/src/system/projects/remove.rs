@@ -12,7 +12,7 @@ use crate::database::errno;
 pub enum Removal {
     Refuse,
     Release,
-    /// Adopted databases that the project's full keys may not drop are released.
+    /// Drops the databases, but releases adopted databases that the project's full keys may not drop.
     Drop,
 }
 
@@ -36,7 +36,7 @@ impl Projects {
         Ok(())
     }
 
-    /// Tokens of the project's issuers stay valid until [`Projects::remove`]. Returns the number of revoked keys.
+    /// Revokes all keys (returns their number) and drops the accounts. Issuers' tokens stay valid until the removal.
     pub async fn close(&self, project: &ProjectName) -> Result<usize, ProjectError> {
         let revoked = self.admin.revoke_keys_of(project, now()).await?;
         self.drop_accounts(project).await?;
@@ -52,7 +52,7 @@ impl Projects {
         Ok(())
     }
 
-    /// The caller must have called [`Projects::close`] and deleted the project's files before.
+    /// Removes a project after [`Projects::close`], when the caller has deleted the project's files.
     pub async fn remove(&self, project: &ProjectName, removal: Removal) -> Result<Removed, ProjectError> {
         self.admin.locked(self.remove_locked(project, removal)).await
     }

@@ -25,10 +25,10 @@ const NODE_ENTRIES: usize = 11;
 /// The memory of a node besides its entries.
 const NODE_BYTES: usize = 16;
 
-/// For a key's status or a user's token, if the generation doesn't change.
+/// The age at which a key's status or a user's token is looked up again, if the generation doesn't change.
 const RECHECK_SECONDS: u64 = 60;
 
-/// Only tokens with a valid signature are looked up, so forged tokens cause no queries.
+/// The age at which an unknown key is looked up again. Forged tokens are never looked up, so they cause no queries.
 const RECHECK_UNKNOWN_SECONDS: u64 = 1;
 
 const USE_GRANULARITY_SECONDS: u64 = 60;
@@ -65,7 +65,7 @@ impl KeyUse {
 }
 
 impl CachedCaller {
-    /// `looked_up_at` is in seconds since 1970.
+    /// Makes an entry. `looked_up_at` is in seconds since 1970.
     pub(super) fn new(
         generation: Generation,
         looked_up_at: u64,
@@ -102,7 +102,7 @@ impl CachedCaller {
         }
     }
 
-    /// `None` if the use should not be recorded.
+    /// Returns the id of the key whose use is to be recorded; `None` if no use is to be recorded.
     pub(super) fn to_note(&self, now: u64) -> Option<Uuid> {
         let key = self.key.as_ref()?;
         let noted_at = key.noted_at.load(Ordering::Relaxed);
@@ -141,8 +141,8 @@ fn map_bytes<V>(len: usize) -> usize {
     nodes * (NODE_ENTRIES * size_of::<(String, V)>() + NODE_BYTES)
 }
 
-/// The present generation of each project; [`Generations::begin`] ends it, so that what was looked up before no longer
-/// counts. Unbounded, but only an administrator creates projects.
+/// The present generation of each project. [`Generations::begin`] ends it, so that entries of earlier look-ups are no
+/// longer used. Unbounded, but only an administrator creates projects.
 #[derive(Debug, Default)]
 pub(super) struct Generations(RwLock<HashMap<ProjectName, Arc<AtomicU64>>>);
 

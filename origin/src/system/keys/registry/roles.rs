@@ -17,7 +17,7 @@ use crate::query::role::Role;
 
 const ROLES_EXPECTED_COUNT: usize = 1_000;
 
-/// The memory of eight of the largest definitions, without the roles' tables.
+/// The maximum memory of cached roles: that of eight of the largest definitions, without the roles' tables.
 const ROLES_MAX_BYTES: u64 = 8 * PARSED_TIMES * ROLE_MAX_BYTES as u64;
 
 /// The approximate memory of a parsed definition is this multiple of its text.

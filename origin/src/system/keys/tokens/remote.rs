@@ -27,7 +27,7 @@ pub enum UrlFault {
     Credentials,
 }
 
-/// Accepts HTTPS, or HTTP to `localhost` or a loopback address.
+/// Parses a URL: HTTPS, or HTTP to `localhost` or a loopback address.
 pub fn parse_url(text: &str) -> Result<Url, UrlFault> {
     let url = Url::parse(text).map_err(|_| UrlFault::Syntax)?;
     if !is_secure(&url) {
@@ -99,7 +99,7 @@ fn client(is_local: bool) -> Result<Client, reqwest::Error> {
     if is_local { client.no_proxy().build() } else { client.build() }
 }
 
-/// No redirect may lead from HTTPS to HTTP.
+/// Follows a redirect, unless it leads from HTTPS to HTTP.
 fn follow(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let keeps_scheme = attempt.previous().iter().all(|url| url.scheme() == attempt.url().scheme());
     if attempt.previous().len() > REDIRECTS_MAX_COUNT {
@@ -145,8 +145,8 @@ impl RemoteKeys {
         &self.url
     }
 
-    /// Fetches cached keys again in the background after [`JWKS_REFRESH_SECONDS`]. Waits for a fetch if no keys are
-    /// cached; `None` if the fetch fails, or if one failed that began less than [`JWKS_FIRST_FETCH_MIN_SECONDS`] ago.
+    /// Returns the cached keys; if older than [`JWKS_REFRESH_SECONDS`], also fetches new ones. Without any, waits for a
+    /// fetch; `None` if the fetch fails, or has failed and began less than [`JWKS_FIRST_FETCH_MIN_SECONDS`] ago.
     pub(super) async fn keys(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = {
             let mut state = self.state();
@@ -162,15 +162,15 @@ impl RemoteKeys {
         self.state().keys.clone()
     }
 
-    /// Returns the old keys if the fetch failed; `None` if the last fetch began less than [`JWKS_FETCH_MIN_SECONDS`]
-    /// ago.
+    /// Fetches the keys and returns them, or the old keys if that failed; `None` if the last fetch began less than
+    /// [`JWKS_FETCH_MIN_SECONDS`] ago.
     pub(super) async fn newer(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
         let flight = self.begin_fetch(&mut self.state(), now);
         wait(flight?).await;
         self.state().keys.clone()
     }
 
-    /// A fetch continues if its callers are cancelled.
+    /// Begins a fetch or joins the running one. A fetch continues if its callers are cancelled.
     fn begin_fetch(self: &Arc<Self>, state: &mut RemoteState, now: u64) -> Option<watch::Receiver<()>> {
         // A closed channel here means that the fetch has panicked: a fetch that ends normally removes it from `state`.
         if let Some(flight) = state.flight.as_ref().filter(|flight| flight.has_changed().is_ok()) {
