@@ -11,10 +11,10 @@ use uuid::Uuid;
 
 pub const REQUESTS_KEPT_COUNT: usize = 200;
 
-/// A project takes about 50 kB.
+/// The maximum number of projects whose requests are kept. A project takes about 50 kB.
 pub const PROJECTS_KEPT_COUNT: usize = 512;
 
-/// All kept periods together cover five minutes.
+/// The length of a period. All kept periods together cover five minutes.
 pub const PERIOD_SECONDS: u64 = 5;
 const PERIODS_KEPT_COUNT: usize = 60;
 
@@ -39,18 +39,18 @@ pub struct LastRequest {
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
-    /// Milliseconds since 1970, at the end of the response.
+    /// The time of the response's end, in milliseconds since 1970.
     pub at: u64,
     pub method: &'static str,
     /// A pattern such as `/api/v1/crud/{db}/{table}`.
     pub route: &'static str,
     pub status: u16,
     pub code: Option<&'static str>,
-    /// For a user token, the user's id ([`shared::key::subject_id`]).
+    /// The id of the key; for a user token, the user's id ([`shared::key::subject_id`]).
     pub key: Option<Uuid>,
     pub rows: u64,
     pub bytes: u64,
-    /// Truncated by an error, or because the client disconnected.
+    /// Whether the response was truncated by an error, or because the client disconnected.
     pub cut: bool,
     pub db_micros: u64,
     pub total_micros: u64,
@@ -59,12 +59,12 @@ pub struct Answered {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ActivityFigure {
-    /// Seconds since 1970, at the start of the period.
+    /// The start of the period, in seconds since 1970.
     pub at: u64,
     pub requests: u64,
-    /// Status 400 to 499.
+    /// The number of responses with a status from 400 to 499.
     pub refused: u64,
-    /// Status 500 or more.
+    /// The number of responses with status 500 or more.
     pub failed: u64,
     pub total_micros: u64,
     pub slowest_micros: u64,
@@ -92,7 +92,7 @@ impl Activity {
         self.read(project, |known| known.requests.iter().rev().cloned().collect())
     }
 
-    /// `now` is the time since 1970.
+    /// Returns the figures of the kept periods. `now` is the time since 1970.
     pub fn figures(&self, project: &str, now: Duration) -> Vec<ActivityFigure> {
         let oldest = now.as_secs().saturating_sub(PERIOD_SECONDS * PERIODS_KEPT_COUNT as u64);
         self.read(project, |known| known.figures.iter().filter(|figure| figure.at >= oldest).copied().collect())

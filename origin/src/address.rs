@@ -15,7 +15,7 @@ const DEFAULT_PORT: u16 = 3306;
 pub struct DatabaseAddress {
     pub endpoint: Endpoint,
     pub others: Vec<Endpoint>,
-    /// Probes the hosts. On servers other than replicas, also creates the accounts and databases of projects.
+    /// The account that probes the hosts and, except on replicas, creates the accounts and databases of projects.
     pub admin_user: String,
     pub admin_password: SecretString,
 }
@@ -24,7 +24,7 @@ pub struct DatabaseAddress {
 pub enum Endpoint {
     Socket(PathBuf),
     Tcp {
-        /// An IPv6 address has no brackets.
+        /// A name or an IP address. An IPv6 address has no brackets.
         host: String,
         port: u16,
         tls: Tls,
@@ -45,7 +45,7 @@ impl fmt::Display for Endpoint {
 pub enum Tls {
     Off,
     Required {
-        /// Replaces the built-in certificate authorities.
+        /// The certificate authorities to trust instead of the built-in ones.
         ca_file: Option<PathBuf>,
         verify: Verify,
         client: Option<ClientCertificate>,
@@ -73,13 +73,13 @@ const SYSTEM_STORES: [&str; 4] = [
 pub enum Verify {
     Identity,
     Issuer,
-    /// The connection is encrypted, but may be to a server other than the intended one.
+    /// Nothing is checked: the connection is encrypted, but may be to another server than the intended one.
     Nothing,
 }
 
 impl DatabaseAddress {
-    /// Several hosts are separated by commas: `mysql://user:password@a,b:3307`. Ignores a path (`/database`), since the
-    /// administrator has no default database.
+    /// Parses a URL, with commas between several hosts: `mysql://user:password@a,b:3307`. Ignores a path (`/database`),
+    /// since the administrator has no default database.
     pub fn parse(text: &str) -> Result<Self, String> {
         let form = || "a URL such as mysql://user:password@host:3306".to_owned();
         let Some(hosts) = host_list(text).filter(|hosts| text[hosts.clone()].contains(',')) else {

@@ -64,7 +64,7 @@ impl BackupError {
 }
 
 pub trait Watcher: Sync {
-    /// `bytes` is `None` if the number is unknown.
+    /// Called when a step begins, with the number of its bytes; `None` if the number is unknown.
     fn begin(&self, step: String, bytes: Option<u64>);
     fn advance(&self, bytes: usize);
 }
@@ -76,7 +76,7 @@ pub struct BackupParts<'a> {
     pub table: &'a MediaTable,
 }
 
-/// `place` is the path of a directory, which is created if it is missing, or a URL as in the setting `media_store`.
+/// Opens a backup's store. `place` is a directory, created if it is missing, or a URL as in the setting `media_store`.
 pub fn open(place: &str, config: &Config) -> Result<Store, BackupError> {
     let address = if place.contains("://") {
         match StoreName::parse(place).map_err(|_| BackupError::Place)? {
@@ -103,7 +103,7 @@ fn is_same(one: &StoreAddress, other: &StoreAddress) -> bool {
     }
 }
 
-/// Does not reveal the secret. By the id, a restore can tell whether the installation has the secret of the backup.
+/// Returns an id by which a restore can tell whether the installation has the secret of the backup. Hides the secret.
 pub fn secret_id(secret: &InstallationSecret) -> String {
     hex(&secret.derive("backup:secret-id")[..16])
 }

@@ -120,7 +120,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// The caller must close the installation.
+    /// Opens the installation, which the caller must close.
     pub async fn open(&self) -> Result<Installation, CliError> {
         Ok(Installation::open(&self.config, Purpose::Command).await?)
     }
@@ -236,7 +236,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// Secret settings have no flags.
+/// Returns the secret setting that was given as a flag, though secret settings have no flags.
 fn secret_flag(error: &clap::Error) -> Option<&'static Setting> {
     let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else {
         return None;

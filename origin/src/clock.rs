@@ -2,12 +2,12 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Seconds since 1970; 0 if the clock is set to before 1970.
+/// Returns the seconds since 1970; 0 if the clock is set to before 1970.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs())
 }
 
-/// Such as `2026-11-20T12:00:00Z`; the digits of `seconds` for a time after the year 9999.
+/// Returns a text such as `2026-11-20T12:00:00Z`; the digits of `seconds` for a time after the year 9999.
 pub fn utc(seconds: u64) -> String {
     const YEAR_10000: u64 = 253_402_300_800;
     match seconds {

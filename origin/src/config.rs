@@ -39,7 +39,7 @@ pub use self::tls::TlsFiles;
 pub use self::value::LogFormat;
 use crate::address::DatabaseAddress;
 
-/// Paths are absolute, except perhaps those of TLS files in `database_url` and `replica_url`.
+/// The checked settings. Paths are absolute, except perhaps those of TLS files in `database_url` and `replica_url`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
@@ -52,7 +52,7 @@ pub struct Config {
     pub replica_url: Option<DatabaseAddress>,
     /// `None` if the secret is in the file `secret` in `data_dir`.
     pub secret: Option<SecretString>,
-    /// The limit per account; connections to replicas are counted apart.
+    /// The maximum number of connections per account; connections to replicas are counted apart.
     pub pool_size: usize,
     pub pool_total: usize,
     pub pool_queue: usize,
@@ -63,14 +63,14 @@ pub struct Config {
     /// The maximum wait for a client to read the next bytes of a streamed response.
     pub write_timeout: Duration,
     pub body_read_timeout: Duration,
-    /// Idle time until the next request's head on HTTP/1; on HTTP/2, the interval of pings.
+    /// HTTP/1: the maximum idle time until the next request's head. HTTP/2: the interval of pings.
     pub keep_alive_timeout: Duration,
     pub shutdown_grace: Duration,
     pub json_body_max_bytes: usize,
     pub upload_max_bytes: u64,
     pub upload_max_items: usize,
     pub tus_max_bytes: u64,
-    /// Counts from the last received byte of an unfinished upload.
+    /// The lifetime of an unfinished upload, counted from the last received byte.
     pub tus_expiry: Duration,
     pub media_types: MediaTypes,
     pub rows_batch_max: usize,
@@ -92,13 +92,13 @@ pub struct Config {
     pub otlp: Option<OtlpConfig>,
     pub edge_listen: SocketAddr,
     pub mariadb_buffer_pool_bytes: usize,
-    /// Needed if the admin account may not create users.
+    /// Accounts that the operator has created, for an admin account that may not create users.
     pub accounts: BTreeMap<String, ProjectAccounts>,
     pub file: Option<PathBuf>,
 }
 
 impl Config {
-    /// The default media store; also the directory of staged uploads if the media store is a bucket.
+    /// Returns the default media store, which is also the directory of staged uploads for a bucket.
     pub fn media_dir(&self) -> PathBuf {
         media::directory(&self.data_dir)
     }
@@ -164,7 +164,7 @@ pub enum ConfigError {
         name: &'static str,
         /// Completes the sentence "`name` must be …".
         expected: String,
-        /// Leaves out a secret value.
+        /// The value that was given; without its text if it is secret.
         given: String,
         spellings: String,
     },
@@ -190,7 +190,7 @@ pub enum ConfigError {
     #[error("{path}, line {line}: {reason}", path = path.display())]
     NotToml {
         path: PathBuf,
-        /// Counted from 1.
+        /// The line in the file, counted from 1.
         line: usize,
         reason: String,
     },
@@ -250,7 +250,7 @@ fn directory(text: &str, base: &Path) -> Result<PathBuf, String> {
 }
 
 fn nearest<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Jaro-Winkler similarity; clap uses the same value.
+    /// The minimum Jaro-Winkler similarity of a proposed name; clap uses the same value.
     const ALIKE: f64 = 0.7;
     names
         .map(|name| (strsim::jaro_winkler(word, name), name))

@@ -7,13 +7,13 @@ use std::fmt::Write as _;
 
 use material::{Dice, Scene, Topic};
 
-/// Keeps the text of an INSERT at about 150 kB, far below `max_allowed_packet` (16 MB by default).
+/// The number of rows of an INSERT, whose text is then about 150 kB: far below `max_allowed_packet` (by default 16 MB).
 const ROWS_PER_INSERT: usize = 200;
 const POSTS: usize = 1_200;
 const COMMENTS: usize = 3_000;
 const DAYS: usize = 36 * 28;
 
-/// Without semicolons and backslashes, so that the statements mean the same in every `sql_mode` and client.
+/// Returns SQL without semicolons and backslashes, which means the same in every `sql_mode` and client.
 pub fn statements() -> impl Iterator<Item = String> {
     let mut dice = Dice::new();
     let topics = material::topics();
@@ -58,7 +58,7 @@ fn author_rows(people: &[(&str, &str)], dice: &mut Dice) -> Vec<String> {
     people.iter().enumerate().map(row).collect()
 }
 
-/// Returns for each post also its scene and the number of its day (see [`moment`]).
+/// Returns the rows of the posts, and for each post its scene and the number of its day (see [`moment`]).
 fn post_rows(
     topics: &[Topic],
     tags: &[&str],
@@ -135,7 +135,7 @@ fn comment_rows(subjects: &[(Scene, usize)], people: &[(&str, &str)], dice: &mut
     (1..=COMMENTS).map(row).collect()
 }
 
-/// `day` counts from 1 January 2023 in a calendar of months with 28 days.
+/// Returns a random time on a day, counted from 1 January 2023 in a calendar of months with 28 days.
 fn moment(day: usize, dice: &mut Dice) -> String {
     let (year, month, day) = (2023 + day / 336, day / 28 % 12 + 1, day % 28 + 1);
     format!("{year}-{month:02}-{day:02} {:02}:{:02}:{:02}", 6 + dice.below(16), dice.below(60), dice.below(60))
@@ -164,7 +164,7 @@ impl SqlTuple {
         self.raw(&number.to_string())
     }
 
-    /// The demo's text contains no backslash (a test checks it), so only quotes are escaped.
+    /// Appends a string literal. The demo's text contains no backslash (a test checks it), so only quotes are escaped.
     fn text(self, text: &str) -> Self {
         let mut literal = String::with_capacity(text.len() + 2);
         let _ = write!(literal, "'{}'", text.replace('\'', "''"));

@@ -70,7 +70,7 @@ pub enum DevError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// Calls `ready` once all services answer.
+/// Runs all services until they are stopped. Calls `ready` once all of them answer.
 pub async fn run(
     config: &Config,
     edge: Option<&EdgePlan>,

@@ -26,7 +26,7 @@ use crate::tls::Tls;
 const TESTED_MARIADB: [(u32, u32); 2] = [(10, 11), (11, 8)];
 const OLDEST_MARIADB: (u32, u32) = (10, 6);
 
-/// From this difference on, a warning is given.
+/// The difference between the clocks, in seconds, from which a warning is given.
 const CLOCK_APART_WARN_SECONDS: f64 = 2.0;
 const CLOCK_APART_FAIL_SECONDS: f64 = 60.0;
 
@@ -66,7 +66,7 @@ impl Finding {
     }
 }
 
-/// If MariaDB or the system schema can't be used, the checks that need it are left out.
+/// Runs all checks. If MariaDB or the system schema can't be used, leaves out the checks that need it.
 pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
     let mut findings = vec![machine::data_dir(&config.data_dir), secret_file(&config.data_dir, config)];
     findings.push(machine::store(config).await);
@@ -143,8 +143,8 @@ fn connections(facts: &ServerFacts, pool_total: usize) -> Finding {
     }
 }
 
-/// Connections for statements, descriptions of tables, KILL statements, the administrator account, and the two pools
-/// for media.
+/// Returns the number of connections for statements, descriptions of tables, KILL statements, the administrator
+/// account, and the two pools for media.
 fn connections_needed(pool_total: usize) -> usize {
     let of_media = 2 * MEDIA_CONNECTIONS;
     pool_total

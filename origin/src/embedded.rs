@@ -75,14 +75,14 @@ impl EmbeddedError {
     }
 }
 
-/// `run` is `None` if a service runs MariaDB.
+/// A private MariaDB. `run` is `None` if a service runs it.
 #[derive(Debug)]
 pub struct Embedded {
     address: DatabaseAddress,
     run: Option<Run>,
 }
 
-/// Of a MariaDB that this process runs.
+/// A MariaDB that this process runs.
 #[derive(Debug)]
 struct Run {
     health: channel::Receiver<MariadbHealth>,
@@ -96,8 +96,8 @@ impl Embedded {
         DataLayout::new(data_dir).data().is_dir()
     }
 
-    /// Attaches to the MariaDB that a service runs in this data directory, or starts MariaDB if there is none. A
-    /// [`LockRole::Service`] always starts MariaDB itself.
+    /// Attaches to the MariaDB that a service runs in this data directory, or starts MariaDB. A [`LockRole::Service`]
+    /// always starts MariaDB itself.
     pub async fn attach_or_start(
         config: &Config,
         secret: &InstallationSecret,
@@ -162,12 +162,12 @@ impl Embedded {
         &self.address
     }
 
-    /// `None` if another process runs MariaDB.
+    /// Returns the state of MariaDB; `None` if another process runs MariaDB.
     pub fn health(&self) -> Option<channel::Receiver<MariadbHealth>> {
         self.run.as_ref().map(|run| run.health.clone())
     }
 
-    /// Does nothing if another process runs MariaDB.
+    /// Stops MariaDB, unless another process runs it.
     pub async fn stop(self) {
         if let Some(run) = self.run {
             run.stop.cancel();

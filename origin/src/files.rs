@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// With mode 0700; leaves an existing directory unchanged.
+/// Creates a directory with mode 0700; leaves an existing directory unchanged.
 pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
@@ -16,7 +16,7 @@ pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Leaves a file that is not empty unchanged. Of several processes at the same time, one writes its text.
+/// Writes a file, unless it exists and is not empty. Of several processes at the same time, one writes its text.
 pub(crate) fn fill_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
     file.lock()?;
@@ -27,7 +27,7 @@ pub(crate) fn fill_private(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Atomic: a reader sees the old text or the new text.
+/// Replaces a file in one atomic step: a reader sees the old text or the new text.
 pub(crate) fn replace_private(path: &Path, text: &str) -> io::Result<()> {
     let mut staged = path.as_os_str().to_owned();
     staged.push(format!(".{:016x}", getrandom::u64().map_err(io::Error::other)?));

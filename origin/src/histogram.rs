@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// One more bucket has no upper bound.
+/// The upper bounds of the buckets, in microseconds. One more bucket has no upper bound.
 const BOUNDS_MICROS: [u64; 12] =
     [500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000, 5_000_000, 30_000_000];
 

@@ -17,7 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use self::json::JsonLines;
 use crate::config::{Config, LogFormat};
 
-/// If the reader of standard error blocks and the buffer is full, further lines are dropped and only counted.
+/// The maximum size of the buffer. If the reader of standard error blocks, further lines are dropped and only counted.
 const BUFFER_MAX_BYTES: usize = 1024 * 1024;
 
 const COLLECT_TIME: Duration = Duration::from_millis(20);

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Limits work on the blocking thread pool, such as the removal of staged files. A read of standard input may never
-/// end.
+/// The time limit at exit for work on the blocking thread pool, such as the removal of staged files: a read of standard
+/// input may never end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> anyhow::Result<ExitCode> {

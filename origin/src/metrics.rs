@@ -37,7 +37,7 @@ pub struct Ended {
     /// The time from the head of the request to the end of the response.
     pub total: Duration,
     pub rows: u64,
-    /// Counts the bytes that were sent of a truncated body.
+    /// The number of bytes of the body; of a truncated body, of the bytes that were sent.
     pub bytes: u64,
     pub code: Option<ErrorCode>,
 }
@@ -60,12 +60,12 @@ pub struct Readings {
     pub pools: PoolGauge,
     pub hosts: HostsGauge,
     pub replicas: Option<HostsGauge>,
-    /// A load of all tables of a database counts as one.
+    /// The number of loads of schemas. A load of all tables of a database counts as one.
     pub schema_loads: u64,
     pub schema_cache_hits: u64,
     pub key_lookups: u64,
     pub key_cache_hits: u64,
-    /// Statements that each answered several requests, whose number is `shared_requests`.
+    /// The number of statements that each answered several requests, which `shared_requests` counts.
     pub shared_statements: u64,
     pub shared_requests: u64,
     pub images_waiting: usize,
@@ -190,7 +190,7 @@ impl Readings {
     }
 }
 
-/// Codes that did not occur yet are written with 0, so that Prometheus sees the first error as an increase.
+/// Counts by error code, with 0 for codes that did not occur yet: so Prometheus sees a first error as an increase.
 #[derive(Debug)]
 struct CountsByCode(Vec<(ErrorCode, u64)>);
 

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// Secret settings, and the socket of the service manager, because MariaDB would report its own state to it.
+/// Variables that children don't get: secrets, and the service manager's socket, to which MariaDB would report.
 const WITHHELD_VARIABLES: [&str; 11] = [
     "SELKIE_SECRET",
     "SELKIE_DATABASE_URL",
@@ -28,7 +28,7 @@ const WITHHELD_VARIABLES: [&str; 11] = [
     "NOTIFY_SOCKET",
 ];
 
-/// Searched after `PATH`, which often lacks the `sbin` directories.
+/// The directories that are searched after `PATH`, which often lacks the `sbin` directories.
 const PROGRAM_DIRECTORIES: [&str; 6] =
     ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin"];
 
@@ -45,13 +45,13 @@ pub(crate) fn find_program(names: &[&str]) -> Option<PathBuf> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LastSignal {
-    /// For a program that cleans up before it ends.
+    /// SIGTERM, for a program that cleans up before it ends.
     Term,
-    /// For a program that may ignore SIGTERM.
+    /// SIGKILL, for a program that may ignore SIGTERM.
     Kill,
 }
 
-/// Ctrl-C reaches only this process, which then stops its children in order. Start the command with [`spawn`].
+/// Returns a command to start with [`spawn`]. Ctrl-C reaches only this process, which then stops its children in order.
 pub(crate) fn tied(program: &Path, last: LastSignal) -> Command {
     let signal = match last {
         LastSignal::Term => "TERM",
@@ -108,7 +108,7 @@ pub(crate) async fn stop(child: &mut Child, limit: Duration) {
     }
 }
 
-/// Another process may have got the same id later.
+/// Returns whether process `pid` has this argument, since another process may have got the same id later.
 pub(crate) fn runs_with(pid: Pid, argument: &OsStr) -> bool {
     let path = format!("/proc/{}/cmdline", pid.as_raw_nonzero());
     std::fs::read(path).is_ok_and(|line| line.split(|byte| *byte == 0).any(|part| part == argument.as_encoded_bytes()))

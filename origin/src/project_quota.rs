@@ -28,7 +28,7 @@ struct Taken {
     whole: u64,
     by_project: HashMap<ProjectName, OfProject>,
     queue: VecDeque<Waiter>,
-    /// Grows with each waiter that came or was served.
+    /// A number that grows with each waiter that came or was served.
     serial: u64,
 }
 
@@ -74,7 +74,7 @@ pub enum Refused {
 }
 
 impl Refused {
-    /// `what` is a plural noun such as "uploads".
+    /// Returns the problem response. `what` is a plural noun such as "uploads".
     pub fn into_problem(self, what: &str) -> Problem {
         match self {
             Self::Whole { limit } => Problem::new(
@@ -92,7 +92,7 @@ impl Refused {
     }
 }
 
-/// Half of the share, for callers that use little.
+/// Returns what a project may use beyond its share by callers that use little: half of the share.
 pub fn beyond(share: u64) -> u64 {
     (share / 2).max(1)
 }
@@ -102,8 +102,8 @@ impl ProjectQuota {
         Self::with(whole, share, 0)
     }
 
-    /// One caller may use the whole share of its project, but its project may then use [`beyond`] it. So no caller
-    /// alone can keep others of its project out, and an idle project leaves its share to one.
+    /// Limits callers too. One caller may use its project's whole share, and then other callers may use [`beyond`] it.
+    /// So no caller alone can keep others of its project out, and a single caller has the whole share.
     pub fn with_callers(whole: u64, share: u64) -> Self {
         Self::with(whole, share, beyond(share))
     }
@@ -142,18 +142,18 @@ impl ProjectQuota {
         self.inner.check(&self.inner.taken(), project, caller, 1)
     }
 
-    /// Takes even beyond the limits: for what exists already and can't be given up.
+    /// Takes an amount even beyond the limits: for what exists already and can't be given up.
     pub fn take_beyond(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Guard {
         self.inner.count(&mut self.inner.taken(), project, caller, amount);
         self.guard(project, caller, amount)
     }
 
-    /// Callers need a timeout, because an amount above one of the limits is never granted.
+    /// Waits for an amount. Callers need a timeout, because an amount above one of the limits is never granted.
     pub async fn take(&self, project: &ProjectName, amount: u64) -> Guard {
         self.take_as(project, Uuid::nil(), amount).await
     }
 
-    /// Projects take turns, and within a project the caller that uses least is served first.
+    /// Waits for an amount. Projects take turns; within a project the caller that uses least is served first.
     pub async fn take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Guard {
         let (place, granted) = {
             let mut taken = self.inner.taken();

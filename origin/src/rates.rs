@@ -11,23 +11,23 @@ use shared::limits::RATED_KEYS_MAX_COUNT;
 use shared::rate::{Allowance, RateLimit};
 use uuid::Uuid;
 
-/// The limit that allows fewer requests per day is stricter.
+/// The period for comparing limits: the limit that allows fewer requests per day is stricter.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A user has several limits if its tokens have roles with different limits.
+/// The maximum number of limits of a caller. A user has several if its tokens have roles with different limits.
 const LIMITS_PER_CALLER: usize = 8;
 
 /// A key or a user of a project: projects that trust one issuer have users of the same id.
 pub type RatedCaller = (ProjectName, Uuid);
 
-/// A caller whose counts were evicted begins anew.
+/// Counts of requests by caller. A caller whose counts were evicted begins anew.
 #[derive(Debug)]
 pub struct Rates {
     limit: Option<RateLimit>,
     callers: Cache<RatedCaller, Arc<Mutex<Buckets>>>,
 }
 
-/// Each request counts in all buckets, so that a caller whose role or limit changes keeps what it has used.
+/// The buckets of one caller, one per limit. Each request counts in all, so past use remains if the limit changes.
 #[derive(Debug, Default)]
 struct Buckets(Vec<Bucket>);
 
@@ -42,7 +42,7 @@ impl Rates {
         Self { limit, callers: Cache::new(RATED_KEYS_MAX_COUNT) }
     }
 
-    /// The stricter of the configured limit and of `of_role` applies.
+    /// Counts a request. The stricter of the configured limit and of `of_role` applies.
     pub fn count(&self, caller: &RatedCaller, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
         let limits = self.limit.into_iter().chain(of_role);
         let Some(limit) =
@@ -73,7 +73,7 @@ impl Buckets {
         Ok(limit.left(limit.requests() - self.0[at].used(now), full_at - now))
     }
 
-    /// Requests under other limits count in the new bucket, too.
+    /// Returns the index of the bucket of `limit`. A new bucket also counts the requests under other limits.
     fn add(&mut self, limit: RateLimit, now: Instant) -> usize {
         let most = self.0.iter().map(|bucket| bucket.used(now)).max().unwrap_or(0);
         if self.0.len() >= LIMITS_PER_CALLER

@@ -14,10 +14,10 @@ use shared::fingerprint::hex;
 
 use crate::files::{create_private, private_directory};
 
-/// The derived keys have this length.
+/// The minimum length of a secret: that of the derived keys.
 const SECRET_MIN_BYTES: usize = 32;
 
-/// A longer text means that the path or the setting is wrong.
+/// The maximum length of a secret's text. A longer text means that the path or the setting is wrong.
 const SECRET_TEXT_MAX_BYTES: usize = 4_096;
 
 const FILE_NAME: &str = "secret";
@@ -43,7 +43,7 @@ pub enum SecretError {
 }
 
 impl InstallationSecret {
-    /// Changes the file's mode to 0600 if other users have any permission on it.
+    /// Reads the secret. Changes the file's mode to 0600 if other users have any permission on the file.
     pub fn load(text: Option<&SecretString>, data_dir: &Path) -> Result<Option<Self>, SecretError> {
         if let Some(text) = text {
             let bytes = decode(text.expose_secret());
@@ -56,7 +56,7 @@ impl InstallationSecret {
         }
     }
 
-    /// Processes that create a secret at the same time get the same secret.
+    /// Reads or creates the secret. Processes that create it at the same time get the same secret.
     pub fn load_or_create(text: Option<&SecretString>, data_dir: &Path) -> Result<Self, SecretError> {
         if let Some(secret) = Self::load(text, data_dir)? {
             return Ok(secret);
@@ -89,7 +89,7 @@ impl InstallationSecret {
         written.map_err(|source| SecretError::File { path, deed: "written", source })
     }
 
-    /// Labels have the form `kind:name`, such as `account:admin`.
+    /// Derives a secret from a label of the form `kind:name`, such as `account:admin`.
     pub fn derive(&self, label: &str) -> [u8; 32] {
         let mut mac = self.keyed();
         mac.update(label.as_bytes());
@@ -144,7 +144,7 @@ fn read(path: &Path) -> Result<InstallationSecret, SecretError> {
         .map_err(|expected| SecretError::BadFile { path: path.to_owned(), expected })
 }
 
-/// Readers see a complete secret or none, and if several processes write, the first one wins.
+/// Creates the file. Readers see a complete secret or none; of several processes, the first one wins.
 fn create(path: &Path) -> Result<(), SecretError> {
     let bytes = random()?;
     let spare_name = getrandom::u64().map_err(SecretError::Randomness)?;

@@ -33,7 +33,7 @@ pub enum ServeError {
     Server(#[source] std::io::Error),
 }
 
-/// `system` must be prepared.
+/// Runs the server until it is stopped. `system` must be prepared.
 pub async fn run(
     config: &Config,
     system: &System,

@@ -45,7 +45,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Sixteen bodies of the default maximum size; see [`body_memory`]. The first bytes of each body (`FREE_BYTES` in
+/// The maximum size of all bodies: sixteen of the default maximum. The first bytes of a body (`FREE_BYTES` in
 /// `http::body`) are not counted. A body takes up to four times its size, because parsing and binding copy it.
 pub(crate) const BODIES_MAX_BYTES: usize = 256 * 1024 * 1024;
 
@@ -64,7 +64,7 @@ pub struct ServiceState {
     pub rates: Rates,
     pub bounds: Bounds,
     pub bodies: ProjectQuota,
-    /// Bytes of answers that are held as a whole.
+    /// The bytes of responses that are held in memory as a whole.
     pub answers: ProjectQuota,
     pub streams: StreamSlots,
     pub library: Library,
@@ -72,8 +72,8 @@ pub struct ServiceState {
     pub resumable: ResumableUploads,
     pub stored: Watch,
     pub descriptions: ProjectQuota,
-    /// Requests that read or change keys and roles, or drop databases, share the few pooled connections of [`Admin`] with the key look-ups
-    /// of all requests.
+    /// Slots for requests that read or change keys and roles, or drop databases: they share the few pooled connections
+    /// of [`Admin`] with the key look-ups of all requests.
     management_slots: ProjectQuota,
     pub activity: Activity,
     pub uploads: ProjectQuota,
@@ -84,8 +84,8 @@ pub struct ServiceState {
     database: Option<watch::Receiver<MariadbHealth>>,
 }
 
-/// Anybody may call `/readyz` and `/metrics`: each answer is used for a second, and the probes have a connection of
-/// their own, so that they neither wait for requests of projects nor delay them.
+/// Cached results of `/readyz` and `/metrics`: anybody may call them, so each result is used for a second. The probes
+/// have a connection of their own, so that they neither wait for requests of projects nor delay these requests.
 #[derive(Debug)]
 struct Probes {
     admin: Admin,
@@ -177,7 +177,7 @@ impl ServiceState {
         })
     }
 
-    /// A project's requests that drop databases ask one after the other.
+    /// Returns the databases that the project's keys may not drop. A project's requests for them run one after another.
     pub async fn undroppable(&self, project: &ProjectName) -> Result<Vec<DatabaseName>, Problem> {
         let _slot = self.management_slot(project).await?;
         self.projects.undroppable(project).await.map_err(ProjectError::into_problem)
@@ -214,7 +214,7 @@ impl ServiceState {
         });
     }
 
-    /// Queries MariaDB for the number of prepared XA transactions.
+    /// Returns the figures for `/metrics`. Asks MariaDB for the number of prepared XA transactions.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = async {
             let found = self.probes.admin.prepared_xa().await;
@@ -248,7 +248,7 @@ impl ServiceState {
         self.hosts.gauge()
     }
 
-    /// False while this process restarts a private MariaDB (see `embedded`).
+    /// Returns whether MariaDB can be used; false while this process restarts a private MariaDB (see `embedded`).
     pub async fn is_ready(&self) -> bool {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == MariadbHealth::Up);
         let answers = async { self.probes.admin.key_changes().await.is_ok() };
@@ -256,7 +256,7 @@ impl ServiceState {
     }
 }
 
-/// A description of 1,000 tables takes about 15 MB, and at most `API_DESCRIPTION_MAX_BYTES`.
+/// The maximum number of API descriptions in memory. 1,000 tables take 15 MB (`API_DESCRIPTION_MAX_BYTES`).
 const DESCRIPTIONS_MAX_COUNT: u64 = 8;
 const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
 
@@ -272,7 +272,7 @@ pub fn management_slots() -> ProjectQuota {
     ProjectQuota::new(MANAGERS_MAX_COUNT, MANAGERS_PER_PROJECT_MAX_COUNT)
 }
 
-/// At least two bodies of the maximum size. A project may use half of the limit.
+/// Returns the limit of the bodies' memory: at least two of the maximum size. A project may use half.
 pub fn body_memory(body_max_bytes: usize) -> ProjectQuota {
     let whole = BODIES_MAX_BYTES.max(body_max_bytes.saturating_mul(2)) as u64;
     ProjectQuota::with_callers(whole, whole / 2)
@@ -282,7 +282,7 @@ pub fn answer_memory() -> ProjectQuota {
     ProjectQuota::with_callers(HELD_ANSWERS_MAX_BYTES, HELD_ANSWERS_PER_PROJECT_MAX_BYTES)
 }
 
-/// Several origins may run this at the same time.
+/// Deletes expired receipts periodically. Several origins may run this at the same time.
 async fn sweep_receipts(app: Arc<ServiceState>, stop: CancellationToken) {
     let mut tick = tokio::time::interval(RECEIPTS_SWEEP_INTERVAL);
     loop {

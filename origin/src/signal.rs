@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 const PARENT_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Shells use this code for a program ended by SIGINT.
+/// The exit code that shells use for a program ended by SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// The second stop signal ends the process at once.
+/// Returns a token that the first stop signal cancels. The second stop signal ends the process at once.
 pub fn stop_token() -> io::Result<CancellationToken> {
     let token = CancellationToken::new();
     let mut signals = Signals {
@@ -50,7 +50,7 @@ impl Signals {
     }
 }
 
-/// The kernel's parent-death signal is already sent when the *thread* ends that started this process.
+/// Cancels the token when the parent ends. The kernel's parent-death signal comes when the starting *thread* ends.
 pub fn stop_with_parent(token: &CancellationToken) {
     let token = token.clone();
     let parent = getppid();

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use sd_notify::NotifyState;
 
-/// The watchdog's task shows that the runtime still runs tasks and timers. The task runs until the process ends, since
-/// a shutdown may take longer than the watchdog's time.
+/// Reports that the process is ready, and starts the watchdog's task, which shows that the runtime still runs tasks and
+/// timers. The task runs until the process ends, since a shutdown may take longer than the watchdog's time.
 pub fn ready() {
     send(&NotifyState::Ready);
     if let Some(time) = sd_notify::watchdog_enabled().filter(|time| !time.is_zero()) {

@@ -21,15 +21,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::TlsFiles;
 
-/// The API key is not known before the handshake, so there is no limit per project. A client that finishes its handshakes
-/// is let in even while others fill this limit, because the oldest handshake ends for a new one.
+/// The maximum number of handshakes under way. There is no limit per project, since the API key is not known yet. A new
+/// handshake ends the oldest one, so that a client that finishes its handshakes is let in even at the limit.
 pub(crate) const HANDSHAKES_MAX_COUNT: usize = 1_024;
 
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Unlike notifications of the file system, polling also notices replaced symbolic links and changes of mounted files.
+/// The pause between two checks of the files. Polling also notices replaced symbolic links and changes of mounts.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 const HANDSHAKE_RECORD: u8 = 22;
@@ -68,7 +68,7 @@ struct Handshakes {
     warned: Option<Instant>,
 }
 
-/// The place of one handshake among [`Handshakes`], until it is dropped.
+/// One of the [`Handshakes`], until it is dropped.
 struct Turn<'a> {
     handshakes: &'a Mutex<Handshakes>,
     number: u64,
@@ -76,7 +76,7 @@ struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    /// Ends the oldest handshake if there are too many.
+    /// Begins a handshake, and ends the oldest one if there are too many.
     fn begin(handshakes: &'a Mutex<Handshakes>) -> Self {
         let mut all = locked(handshakes);
         if all.under_way.len() >= HANDSHAKES_MAX_COUNT
@@ -149,7 +149,7 @@ impl Tls {
         })
     }
 
-    /// If the first byte is not TLS, returns the stream unread as [`Handshake::NotTls`].
+    /// Does the handshake. If the first byte is not TLS, returns the stream unread as [`Handshake::NotTls`].
     pub async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         stream: TcpStream,
@@ -175,7 +175,7 @@ impl Tls {
         handshake.await.and_then(Result::ok).unwrap_or(Handshake::Failed)
     }
 
-    /// If the new pair can't be used, logs the error and keeps the old pair.
+    /// Loads changed files until stopped. If the new pair can't be used, logs the error and keeps the old pair.
     pub async fn watch(self, stop: CancellationToken) {
         let mut used = Some(PemBytes::clone(&self.opened));
         let mut seen = used.clone();

@@ -17,15 +17,15 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// The queue takes about 10 MB: each request has up to [`STEPS_MAX_COUNT`](crate::database::run::STEPS_MAX_COUNT)
-/// steps.
+/// The maximum number of requests in the queue, which then takes about 10 MB: each has up to
+/// [`STEPS_MAX_COUNT`](crate::database::run::STEPS_MAX_COUNT) steps.
 pub const QUEUE_MAX_COUNT: usize = 2_048;
 
 const BATCH_MAX_COUNT: usize = 512;
 
 const COLLECT_TIME: Duration = Duration::from_millis(500);
 
-/// If the collector has not accepted a batch by then, its spans are dropped.
+/// The time limit for sending a batch, whose spans are then dropped.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 const LAST_SEND_TIMEOUT: Duration = Duration::from_secs(2);
@@ -54,7 +54,7 @@ pub struct SpanCounts {
     dropped: AtomicU64,
 }
 
-/// Contains no values of records, no API key and no SQL.
+/// A request's spans. Contains no values of records, no API key and no SQL.
 #[derive(Debug)]
 pub struct EndedRequest {
     pub span: TraceSpan,
@@ -79,7 +79,7 @@ pub struct Sender {
 }
 
 impl Tracer {
-    /// The sender must be run in a task.
+    /// Opens a tracer. The sender must be run in a task.
     pub fn open(config: &OtlpConfig) -> Result<(Self, Sender), TracerError> {
         // The client needs a process-wide crypto provider. An error means that the process has installed one before.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -103,7 +103,7 @@ impl Tracer {
         Ok((tracer, Sender { queue, exporter, endpoint, counts, ids: RandomState::new(), warned_at: None }))
     }
 
-    /// `random` must be a new, uniformly distributed random number for each request.
+    /// Returns whether to record a request. `random` must be a new, uniformly distributed number for each request.
     pub fn should_sample(&self, random: u64) -> bool {
         random <= self.share && self.share > 0
     }
@@ -124,7 +124,7 @@ fn spans_of(request: &EndedRequest) -> u64 {
 }
 
 impl Sender {
-    /// After `stop`, a batch in flight gets 2 seconds, then at most one last batch is sent.
+    /// Sends batches until `stop`. Then a batch in flight gets 2 seconds, and at most one last batch is sent.
     pub async fn run(mut self, stop: CancellationToken) {
         let mut batch = Vec::with_capacity(BATCH_MAX_COUNT);
         loop {

@@ -19,10 +19,10 @@ pub use input::{Form, Input};
 
 use std::io;
 
-/// Messages contain no API key.
+/// An error of an import or export. Messages contain no API key.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
-    /// This run of the command has written no row.
+    /// Wrong options or input. This run of the command has written no row.
     #[error("{message}")]
     Usage { message: String, hint: Option<String> },
     #[error("{message}")]

@@ -20,11 +20,11 @@ pub(super) type Objects = BTreeMap<ObjectKey, (u64, String)>;
 
 #[derive(Debug, Default)]
 pub(super) struct Copied {
-    /// Without objects that the target store had already.
+    /// The number of copied objects, without those that the target store already had.
     pub(super) new: u64,
-    /// Not copied, because the source doesn't have them.
+    /// The objects that were not copied, because the source doesn't have them.
     pub(super) missing: Vec<ObjectKey>,
-    /// Not copied, because their size or hash in the source is not the recorded one.
+    /// The objects that were not copied, because their size or hash in the source is not the recorded one.
     pub(super) damaged: Vec<ObjectKey>,
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
     }
 }
 
-/// Checks the size and hash of each object before publishing it. Missing or damaged objects are no error.
+/// Copies objects, after checking their sizes and hashes. Missing or damaged objects are no error.
 pub(super) async fn copy(
     from: &Store,
     to: &Store,

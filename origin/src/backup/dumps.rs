@@ -11,8 +11,8 @@ use crate::media::store::Store;
 
 const DAMAGED: BackupError = BackupError::Damaged("a dump");
 
-/// With `routines`, `dump` is a project's own connection. The project's code can end that connection, so its loss makes
-/// only this dump incomplete.
+/// Stores a project's dump. With `routines`, `dump` is a project's own connection, which the project's code can end:
+/// then only this dump is incomplete.
 pub(super) async fn save_dump(
     dump: &mut Dump,
     routines: Option<&mut Dump>,

@@ -8,10 +8,10 @@ use crate::database::admin::{DatabaseRow, ObjectFault};
 use crate::database::media::ObjectKey;
 use crate::media::store::{Staged, Store};
 
-/// This program reads no other version.
+/// The only version of the format that this program reads.
 const FORMAT: u32 = 2;
 
-/// The first version of the format: a dump in SQL, in which a project could run statements as the admin account.
+/// The first version of the format: SQL dumps, in which a project could run statements as the admin account.
 const FORMAT_IN_SQL: u32 = 1;
 
 /// The name of the manifest of the newest backup. Each manifest is also stored under its own
@@ -23,13 +23,13 @@ pub const LATEST: &str = "manifest.json";
 pub struct Manifest {
     format: u32,
     pub program: String,
-    /// Just before the dump began, in RFC 3339 with milliseconds.
+    /// The time just before the dump began, in RFC 3339 with milliseconds.
     pub created_at: String,
     pub mariadb: String,
     /// The installation's id, which is also in the owner mark of its media store.
     pub installation: String,
     pub secret_id: String,
-    /// In hex; `None` unless the backup was made with `--with-secret`.
+    /// The installation's secret in hex; `None` unless the backup was made with `--with-secret`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     pub projects: Vec<ProjectDump>,
@@ -145,7 +145,7 @@ impl Manifest {
         self.projects.iter().map(|project| project.dump.size).sum::<u64>() + self.system.size
     }
 
-    /// Such as `manifest-20261122T101500.000Z.json`.
+    /// Returns the manifest's own name, such as `manifest-20261122T101500.000Z.json`.
     pub fn name(&self) -> String {
         let time: String = self.created_at.chars().filter(|c| !matches!(c, '-' | ':')).collect();
         format!("manifest-{time}.json")

@@ -32,9 +32,9 @@ pub enum MediaOwner {
 }
 
 pub struct Restored {
-    /// Without objects that the media store had already.
+    /// The number of copied objects, without those that the media store already had.
     pub copied: u64,
-    /// Number of files whose rows were removed because their bytes are missing or damaged in the backup.
+    /// The number of files whose rows were removed, because their bytes are missing or damaged in the backup.
     pub removed: u64,
     /// Objects that were not copied, because their bytes in the backup are damaged.
     pub damaged: Vec<ObjectKey>,
@@ -42,7 +42,7 @@ pub struct Restored {
     pub loaded: Loaded,
 }
 
-/// If the list is not empty, the restore needs [`Scope::Replace`].
+/// Returns why the installation is not empty: if there is a reason, the restore needs [`Scope::Replace`].
 pub async fn refusals(parts: &BackupParts<'_>, manifest: &Manifest) -> Result<Vec<String>, BackupError> {
     let mut there = Vec::new();
     for name in &manifest.databases() {
@@ -63,8 +63,8 @@ pub async fn refusals(parts: &BackupParts<'_>, manifest: &Manifest) -> Result<Ve
     Ok(there)
 }
 
-/// Checks the dumps and copies the media before it drops any database, and loads the schema `selkie` last, so that
-/// there is no installation if the restore stops before all dumps are loaded.
+/// Restores a backup. Checks the dumps and copies the media before dropping any database, and loads the schema `selkie`
+/// last: a restore that stops early leaves no installation.
 pub async fn load(
     parts: &BackupParts<'_>,
     from: &Store,

@@ -18,7 +18,7 @@ use crate::system::projects::Presence;
 
 pub struct Saved {
     pub manifest: Manifest,
-    /// Without objects that the backup's store had already.
+    /// The number of copied objects, without those that the backup's store already had.
     pub copied: u64,
     /// Objects that are not in the backup, because the media store doesn't have them.
     pub missing: Vec<ObjectKey>,
@@ -27,15 +27,15 @@ pub struct Saved {
 }
 
 impl Saved {
-    /// Objects of databases that the backup lacks, or that can't be used.
+    /// Returns the databases' objects that the backup lacks, or that can't be used.
     pub fn incomplete(&self) -> Vec<ObjectFault> {
         let of = |project: &ProjectDump| [project.missing.clone(), project.broken.clone()].concat();
         self.manifest.projects.iter().flat_map(of).collect()
     }
 }
 
-/// Leaves out objects of projects that MariaDB can't read, and names them in the manifest. `own` is the installation's
-/// secret, whose id the manifest records. `secret` is its text if the backup should contain it.
+/// Makes a backup. Objects that MariaDB can't read are left out, and named in the manifest. `own` is the installation's
+/// secret, whose id the manifest records; `secret` is its text if the backup is to contain it.
 ///
 /// The media are copied before and after the dump, so that the backup has every object that the dump refers to, unless
 /// the object is missing or damaged in the media store, or its file was both added and deleted between the two copies.
@@ -108,8 +108,8 @@ pub async fn save(
     Ok(Saved { manifest, copied: before.new + after.new, missing, damaged })
 }
 
-/// Opens a project's own connection. A full key can change the password of its account at any time, and `selkie serve`
-/// may not have created the account yet.
+/// Opens a project's own connection, in several attempts: a full key can change the password of its account at any
+/// time, and `selkie serve` may not have created the account yet.
 async fn open(parts: &BackupParts<'_>, project: &ProjectName) -> Result<Dump, BackupError> {
     const ATTEMPTS_MAX: usize = 3;
     let account = parts.system.projects.account(project, Access::Full);

@@ -209,13 +209,13 @@ struct RestoredAnswer {
     removed_files: u64,
     keys_stay_valid: bool,
     missing: Vec<ObjectFault>,
-    /// Objects that have the project's account as definer instead of another.
+    /// The objects that now have the project's account as definer instead of another account.
     redefined: Vec<String>,
 }
 
 impl RestoreArgs {
-    /// If the installation has no secret, it takes over the secret in the backup. With a private MariaDB, the secret is
-    /// written before MariaDB starts, since the password of MariaDB's administrator is derived from the secret.
+    /// Restores a backup. An installation without a secret takes over the backup's secret, with a private MariaDB
+    /// before MariaDB starts, since the password of MariaDB's administrator is derived from the secret.
     pub async fn run(self, context: &Context) -> Result<(), CliError> {
         let config = &context.config;
         if !self.place.contains("://") && !Path::new(&self.place).is_dir() {
@@ -290,7 +290,7 @@ impl RestoreArgs {
         ))
     }
 
-    /// `unwritten` is the backup's secret if it is to become the installation's.
+    /// Restores the backup. `unwritten` is the backup's secret if it is to become the installation's secret.
     async fn restore(
         &self,
         parts: &BackupParts<'_>,

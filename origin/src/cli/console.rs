@@ -36,8 +36,8 @@ struct LinkAnswer {
 }
 
 impl ConsoleArgs {
-    /// Doesn't contact the running service: the link is signed in this process with the newest signing key, whose name
-    /// is read from MariaDB.
+    /// Prints the link without contacting the running service: this process signs it with the newest signing key, whose
+    /// name is read from MariaDB.
     pub async fn run(&self, context: &Context) -> Result<(), CliError> {
         let mut url = address(&context.config);
         match context.config.console {
@@ -67,7 +67,7 @@ impl ConsoleArgs {
     }
 }
 
-/// Replaces an unspecified IP address of `listen` by 127.0.0.1.
+/// Returns the console's address. An unspecified IP address of `listen` becomes 127.0.0.1.
 fn address(config: &Config) -> String {
     let base = config.public_url.as_ref().map(|url| url.as_str().to_owned());
     let own = || {
@@ -81,8 +81,8 @@ fn address(config: &Config) -> String {
     format!("{}/console", base.unwrap_or_else(own))
 }
 
-/// Only this user may read the file with the link, while every user of the machine may read the arguments of a browser.
-/// The file stays, because a browser may read it at any later time; the link soon expires.
+/// Writes the link to a file that only this user may read, while every user of the machine may read the arguments of a
+/// browser. The file stays, because a browser may read it at any later time; the link soon expires.
 fn redirection(url: &str) -> io::Result<String> {
     let path = std::env::temp_dir().join(format!("selkie-console-{}.html", Uuid::now_v7()));
     let url = url.replace('&', "&amp;").replace('"', "&quot;");

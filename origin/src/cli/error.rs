@@ -14,12 +14,12 @@ use crate::transfer::TransferError;
 
 const FAILURE: u8 = 1;
 
-/// clap uses the same code.
+/// The exit code of wrong arguments, which clap uses too.
 pub(super) const USAGE: u8 = 2;
 
 const ROWS_REFUSED: u8 = 3;
 
-/// Messages contain no secrets.
+/// An error of a command. Messages contain no secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum CliError {
     #[error(transparent)]
@@ -49,7 +49,7 @@ pub enum CliError {
     Output(#[source] io::Error),
     #[error("the working directory can't be read: {0}")]
     WorkingDirectory(#[source] io::Error),
-    /// Also if a confirmation is needed, but standard input is no terminal.
+    /// Wrong arguments, or a confirmation is needed but standard input is no terminal.
     #[error("{message}")]
     Usage { message: String, hint: Option<String> },
     #[error("{message}")]

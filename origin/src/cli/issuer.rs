@@ -65,7 +65,7 @@ pub struct RemoveArgs {
     project: ProjectName,
 }
 
-/// The value may contain `=`, a role can't.
+/// Parses `VALUE=ROLE`. The value may contain `=`, a role can't.
 fn mapping(text: &str) -> Result<(String, KeyGrant), String> {
     let (value, name) = text.rsplit_once('=').ok_or("it must be a value and a role, such as admin=editor")?;
     let grant = match name.parse() {
@@ -131,7 +131,7 @@ impl AddArgs {
     }
 }
 
-/// No error, because the origins may be able to reach the URL although this machine can't.
+/// Warns if the URL can't be read. That is no error, because the origins may be able to reach the URL.
 async fn warn_of(url: &str) {
     match try_url(url).await {
         Ok(0) => note(&format!("selkie: warning: {url} has no key that can verify tokens (RS256, ES256 or EdDSA)")),

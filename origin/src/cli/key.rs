@@ -99,7 +99,7 @@ struct IssuedAnswer<'a> {
     warnings: Option<[String; 1]>,
 }
 
-/// A value that is not valid JSON is a text.
+/// Parses `NAME=VALUE`. A value that is not valid JSON is a text.
 fn claim(text: &str) -> Result<(String, serde_json::Value), String> {
     let (name, value) = text.split_once('=').ok_or("it must be a name and a value, such as sub=7")?;
     let value = serde_json::from_str(value).unwrap_or_else(|_| value.into());
@@ -212,7 +212,7 @@ fn table(lines: &[KeyLine]) -> String {
 struct RevokedAnswer {
     id: Uuid,
     revoked: bool,
-    /// Includes keys that the revoked key has created indirectly.
+    /// The keys that the revoked key has created, directly or indirectly.
     created: Vec<MadeKey>,
 }
 

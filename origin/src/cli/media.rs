@@ -56,8 +56,8 @@ struct MediaContext<'a> {
 }
 
 impl MediaContext<'_> {
-    /// Commands that need only the table of files don't call this, so that they work without the credentials of a
-    /// bucket.
+    /// Opens the media library. Commands that need only the table of files don't call this, so that they work without
+    /// the credentials of a bucket.
     fn library(&self) -> Result<Library, CliError> {
         Ok(Library::open(&self.context.config, self.table.clone())?)
     }
@@ -87,7 +87,7 @@ impl MediaCommand {
     }
 }
 
-/// As the arguments of commands name the file: a name that consists of digits would be taken for an id.
+/// Returns the path as commands take it: a name of digits gets a slash, or it would be taken for an id.
 fn path_of(row: &MediaRow) -> String {
     let (folder, name) = (row.folder.as_str(), row.name.as_str());
     match folder {

@@ -21,7 +21,7 @@ impl OutputFormat {
         if json { Self::Json } else { Self::Text }
     }
 
-    /// A command calls this at most once, so that its output is one JSON value.
+    /// Prints a command's result. Called at most once, so that the output is one JSON value.
     pub fn answer<T: Serialize>(self, value: &T, text: impl FnOnce(&T) -> String) -> Result<(), CliError> {
         let text = match self {
             Self::Text => text(value),
@@ -43,7 +43,7 @@ impl TextTable {
         Self { rows: vec![headings.map(str::to_uppercase).to_vec()] }
     }
 
-    /// A project chooses the names of its objects, so cells are made printable.
+    /// Adds a row. A project chooses the names of its objects, so cells are made printable.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
         self.rows.push(Vec::from(cells.map(|cell| printable(&cell))));
     }

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Smaller files are copied before anybody could read the bar.
+/// The size from which a file has a bar. Smaller files are copied before anybody could read the bar.
 const SHOWN_FROM_BYTES: u64 = 4 * 1024 * 1024;
 
 const WITH_SIZE: &str = "{msg:30!} {bar:30} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec} {eta}";

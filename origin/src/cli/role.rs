@@ -191,7 +191,7 @@ struct AllowedAction {
     allowed: bool,
     fields: Vec<String>,
     set: Vec<String>,
-    /// `None` for all records, and if the action is not allowed.
+    /// The SQL condition; `None` for all records, and if the action is not allowed.
     condition: Option<String>,
     params: Vec<String>,
 }

@@ -21,8 +21,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Doesn't contact the MariaDB of a `database_url`; without one, starts the private MariaDB. Doesn't check the schema's
-    /// version.
+    /// Opens the system without checking the schema's version. Starts the private MariaDB; doesn't contact the MariaDB
+    /// of a `database_url`.
     pub(super) async fn plain(context: &Context) -> Result<Self, CliError> {
         Ok(Self::of(context.open().await?, context))
     }

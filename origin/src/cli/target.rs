@@ -22,11 +22,11 @@ const KEY_VARIABLE: &str = "SELKIE_KEY";
 
 const KEY_NAME: &str = "selkie import, export or types";
 
-/// Expires the key if the command ends without having revoked it.
+/// The lifetime of the key, if the command ends without having revoked it.
 const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60 * 60);
-/// Longer than a statement may run by default (`query_timeout`).
+/// The maximum wait for the next bytes, longer than a statement may run by default (`query_timeout`).
 const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(super) struct TargetArgs {
 
 pub(super) struct ApiTarget {
     pub(super) api: Api,
-    /// The same in each run: [`Api::identity`] or, for the origin within this process, the project.
+    /// The target's identity, the same in each run: [`Api::identity`] or, for the origin in this process, the project.
     pub(super) identity: String,
 }
 
@@ -118,7 +118,7 @@ impl TargetArgs {
     }
 }
 
-/// The origin serves only this command, so it has no rate limit, no limit of rows and no restriction of callers.
+/// Returns the settings of the origin of this command: without rate limits, limits of rows and restriction of callers.
 fn own_origin(config: &Config) -> Config {
     let mut config = config.clone();
     config.access = AccessConfig::Open;

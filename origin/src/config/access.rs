@@ -9,7 +9,7 @@ use super::value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessConfig {
     Open,
-    /// Admits the edge and peers in trusted networks. Any peer may request `/healthz`.
+    /// Only the edge and peers in trusted networks may call. Any peer may request `/healthz`.
     Restricted,
 }
 

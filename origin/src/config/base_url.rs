@@ -1,6 +1,6 @@
 //! The base of file URLs in responses (setting `public_url`).
 
-/// Has no path and no slash at the end.
+/// A URL without a path and without a slash at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Box<str>);
 
@@ -21,13 +21,13 @@ impl BaseUrl {
     }
 }
 
-/// An `@` or a slash would change the meaning of the URL.
+/// Returns whether a text is a host. An `@` or a slash would change the meaning of the URL.
 fn is_host(host: &str) -> bool {
     let plain = host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.:[]_".contains(&byte));
     plain && host.len() <= HOST_MAX_BYTES && host.starts_with(|c: char| c != ':' && c != '.' && c != '-')
 }
 
-/// A DNS name has at most 253 bytes; the port comes in addition.
+/// The maximum length of a host with its port. A DNS name has at most 253 bytes.
 const HOST_MAX_BYTES: usize = 260;
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ const KNOWN: [&str; 11] = [
 /// Variables of tests, and variables that Kubernetes sets for a service named `selkie`.
 const KNOWN_BEGINNINGS: [&str; 5] = ["TEST_", "DIFFERENTIAL_", "FUZZ_", "SERVICE_", "PORT_"];
 
-/// Normalized Damerau-Levenshtein similarity: at most one letter in five differs.
+/// The minimum similarity (normalized Damerau-Levenshtein) of a misspelt setting: at most one letter in five differs.
 const MISSPELT: f64 = 0.8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

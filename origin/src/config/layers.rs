@@ -14,20 +14,20 @@ use super::ConfigError;
 use super::environment::{self, UnknownVariable};
 use super::setting::{SETTINGS, Setting, find_setting};
 
-/// This file is read from the working directory if it exists and no other file is given.
+/// The file that is read from the working directory if it exists and no other file is given.
 const DEFAULT_FILE: &str = "selkie.toml";
 
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     pub flags: BTreeMap<&'static str, String>,
     pub environment: BTreeMap<String, String>,
-    /// If `None`, `SELKIE_CONFIG` names the file, or `selkie.toml` is read if it exists.
+    /// The configuration file; if `None`, the file that `SELKIE_CONFIG` names, or `selkie.toml` if it exists.
     pub file: Option<PathBuf>,
     pub directory: PathBuf,
 }
 
 impl Sources {
-    /// An empty variable counts as unset: scripts and Compose files often unset a variable so.
+    /// Returns a variable. An empty one counts as unset: scripts and Compose files often unset a variable so.
     pub(super) fn variable(&self, name: &str) -> Option<&str> {
         self.environment.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
@@ -151,7 +151,7 @@ fn scalar_text(value: toml::Value) -> Option<String> {
     }
 }
 
-/// A longer file is probably the wrong file.
+/// The maximum size of a secret's file. A longer file is probably the wrong file.
 const SECRET_FILE_MAX_BYTES: u64 = 64 * 1024;
 
 /// Reads the value of a secret setting from a file named by a variable such as `SELKIE_SECRET_FILE`, for the credentials
@@ -199,7 +199,7 @@ pub struct Account {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectAccounts {
-    /// Runs requests with a full key or a role that may write to a table.
+    /// The account for requests with a full key or a role that may write to a table.
     pub rw: Account,
     pub ro: Account,
 }

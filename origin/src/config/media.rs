@@ -7,14 +7,14 @@ use secrecy::SecretString;
 use super::store_address::{Addressing, BucketAddress, StoreAddress, StoreName, endpoint};
 use super::{ConfigError, Layers, optional, required, value};
 
-/// S3 services use at most 128 bytes.
+/// The maximum length of a region's or key's name. S3 services use at most 128 bytes.
 const NAME_MAX_BYTES: usize = 512;
 
 pub(super) fn directory(data_dir: &Path) -> PathBuf {
     data_dir.join("media")
 }
 
-/// Missing access keys are no error here, since most commands don't use a bucket: opening a bucket checks them.
+/// Reads the settings of buckets. Missing access keys are no error here, since most commands don't use a bucket.
 pub(super) fn access(layers: &Layers) -> Result<BucketAddress, ConfigError> {
     Ok(BucketAddress {
         bucket: String::new(),

@@ -5,7 +5,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MediaTypes(Vec<Pattern>);
 
-/// In lower case. The type may be `*` only if the subtype is.
+/// A pattern in lower case. The type may be `*` only if the subtype is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pattern {
     kind: Box<str>,

@@ -12,14 +12,14 @@ use super::{ConfigError, Layers, optional, required};
 #[derive(Clone, Debug)]
 pub struct OtlpConfig {
     endpoint: Url,
-    /// May contain an API key of the collector.
+    /// Headers for the collector, which may contain an API key.
     headers: Option<SecretString>,
-    /// The share of requests without a `traceparent`, from 0 to 1.
+    /// The share of requests without a `traceparent` that are traced, from 0 to 1.
     share: f64,
 }
 
 impl OtlpConfig {
-    /// OpenTelemetry specifies the path `/v1/traces`.
+    /// Returns the URL for traces, with the path `/v1/traces` that OpenTelemetry specifies.
     pub fn traces_url(&self) -> String {
         format!("{}/v1/traces", self.endpoint.as_str().trim_end_matches('/'))
     }
@@ -29,7 +29,7 @@ impl OtlpConfig {
         headers(text).unwrap_or_default()
     }
 
-    /// Scaled from 0–1 to 0–`u64::MAX`.
+    /// Returns the share, scaled from 0–1 to 0–`u64::MAX`.
     pub fn share_of_max(&self) -> u64 {
         (self.share * u64::MAX as f64) as u64
     }

@@ -6,13 +6,13 @@ use super::layers::ValueOrigin;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility {
     Plain,
-    /// Never printed. The setting has no flag, since every user can read a process's arguments.
+    /// The value is never printed. The setting has no flag, since every user can read a process's arguments.
     Secret,
 }
 
 #[derive(Debug)]
 pub struct Setting {
-    /// The flag's and the variable's names are derived from this name.
+    /// The name in the file, from which the names of flag and variable are derived.
     pub name: &'static str,
     pub value_name: &'static str,
     pub help: &'static str,
@@ -45,12 +45,12 @@ impl Setting {
         format!("SELKIE_{}", self.name.to_uppercase())
     }
 
-    /// The variable names a file with the secret, such as `SELKIE_SECRET_FILE`.
+    /// Returns the name of the variable that names a file with the secret, such as `SELKIE_SECRET_FILE`.
     pub fn file_variable(&self) -> Option<String> {
         (self.visibility == Visibility::Secret).then(|| format!("{}_FILE", self.variable()))
     }
 
-    /// Counts only if no flag, no variable of Selkie and no file sets the setting.
+    /// Returns OpenTelemetry's variable, which counts only if no flag, other variable or file sets the setting.
     pub fn standard_variable(&self) -> Option<&'static str> {
         match self.name {
             "otlp_endpoint" => Some("OTEL_EXPORTER_OTLP_ENDPOINT"),

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use url::Url;
 
-/// This is S3's limit.
+/// The maximum length of a bucket's name, which is S3's limit.
 const BUCKET_MAX_BYTES: usize = 63;
 
-/// S3 allows a key 1,024 bytes, of which Selkie's own part takes about 50.
+/// The maximum length of a prefix. S3 allows a key 1,024 bytes, of which Selkie's own part takes about 50.
 const PREFIX_MAX_BYTES: usize = 512;
 
 #[derive(Debug, Clone)]
@@ -29,9 +29,9 @@ impl StoreAddress {
 #[derive(Debug, Clone)]
 pub struct BucketAddress {
     pub bucket: String,
-    /// Has no `/` at either end; may be empty.
+    /// The beginning of all keys, without `/` at either end; may be empty.
     pub prefix: String,
-    /// `None` for Amazon's endpoint for `region`.
+    /// The service's URL; `None` for Amazon's endpoint for `region`.
     pub endpoint: Option<Url>,
     pub region: String,
     pub access_key: Option<SecretString>,
@@ -60,7 +60,7 @@ pub enum StoreName {
     /// `s3://bucket/prefix`
     Bucket {
         bucket: String,
-        /// Has no `/` at either end; may be empty.
+        /// The beginning of all keys, without `/` at either end; may be empty.
         prefix: String,
     },
 }

@@ -6,7 +6,7 @@ use super::{ConfigError, Layers, find_setting, optional, value};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The file also has the intermediate certificates.
+    /// The file of the certificate and the intermediate certificates.
     pub certificate: PathBuf,
     pub key: PathBuf,
 }

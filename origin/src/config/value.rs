@@ -14,11 +14,11 @@ use super::BaseUrl;
 pub enum LogFormat {
     Json,
     Pretty,
-    /// Readable text on a terminal, else JSON.
+    /// Logs readable text on a terminal, else JSON.
     Auto,
 }
 
-/// A longer timeout is probably a mistake in the unit.
+/// The maximum of a timeout. A longer timeout is probably a mistake in the unit.
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 const LIFETIME_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -30,7 +30,7 @@ pub(super) fn address(text: &str) -> Parsed<SocketAddr> {
     text.parse().map_err(|_| "an IP address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
-/// A relative path is resolved from `base`.
+/// Parses the path of a file. A relative path is resolved from `base`.
 pub(super) fn file(text: &str, base: &Path) -> Parsed<PathBuf> {
     if text.is_empty() || text.chars().any(char::is_control) {
         return Err("the path of a file".to_owned());

@@ -120,12 +120,12 @@ impl Dice {
         usize::try_from(self.0 >> 33).unwrap_or(0) % n.max(1)
     }
 
-    /// `list` must not be empty.
+    /// Picks an item of `list`, which must not be empty.
     pub(super) fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 
-    /// In the order of `list`; all items if there are fewer than `count`.
+    /// Picks `count` items, in the order of `list`; all items if there are fewer.
     pub(super) fn some_of<T: Copy>(&mut self, list: &[T], count: usize) -> Vec<T> {
         let mut left = count.min(list.len());
         let mut chosen = Vec::with_capacity(left);

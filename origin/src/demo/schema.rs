@@ -1,6 +1,6 @@
 //! The demo's tables, with columns and keys of many kinds.
 
-/// Each table follows the tables that its foreign keys reference.
+/// CREATE TABLE statements. Each table follows the tables that its foreign keys reference.
 pub(super) const TABLES: [&str; 5] = [AUTHORS, TAGS, POSTS, POST_TAGS, COMMENTS];
 
 const AUTHORS: &str = "CREATE TABLE authors (

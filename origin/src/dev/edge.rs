@@ -15,10 +15,10 @@ use super::{EdgePlan, environment, probe};
 use crate::config::Config;
 use crate::process::{self, LastSignal};
 
-/// Includes the time to build the worker.
+/// The time limit of a start, which includes the time to build the worker.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// The guard kills the edge after half of this time.
+/// The time limit of a stop. The guard kills the edge after half of this time.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 const LOG_TAIL_LINES: usize = 12;
@@ -98,7 +98,7 @@ impl EdgeProcess {
         Ok(Self { guard, listen: plan.listen, log })
     }
 
-    /// Returns only with an error: the edge ended, or didn't answer in time.
+    /// Runs until the edge ends or doesn't answer in time. Returns only with an error.
     pub(super) async fn run(&mut self, ready: impl FnOnce()) -> Result<(), EdgeError> {
         // Taken out and kept, because `wait` would close the pipe, which ends the guard.
         let held = self.guard.stdin.take();
@@ -124,7 +124,7 @@ impl EdgeProcess {
     }
 }
 
-/// Turns off metrics and questions; wrangler's files in the data directory let two edges run at the same time.
+/// Returns variables that turn off metrics and questions, and let two edges run at the same time.
 fn variables(data_dir: &Path) -> [(&'static str, std::ffi::OsString); 5] {
     let registry = data_dir.join("wrangler/registry").into_os_string();
     let logs = data_dir.join("wrangler/logs").into_os_string();

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::files::replace_private;
 use crate::system::edge_secret::EdgeSecret;
 
-/// Added to `query_timeout`, so that the origin's own timeout error reaches the edge first.
+/// The edge's timeout beyond `query_timeout`, so that the origin's own timeout error reaches the edge first.
 const EDGE_EXTRA_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ pub(super) struct EdgeKeys<'a> {
     pub(super) issuers: Option<&'a str>,
 }
 
-/// All values except JSON need no escaping for a shell or for wrangler.
+/// Writes both files. No value except JSON needs escaping for a shell or for wrangler.
 pub(super) fn write(
     config: &Config,
     running: &DevAddresses,

@@ -17,12 +17,12 @@ use tokio::time::{Instant, sleep};
 use crate::process::{self, LastSignal};
 use crate::signal;
 
-/// SIGKILL follows SIGTERM after this time.
+/// The time between SIGTERM and SIGKILL.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Ends every process of the program's process group. `None` if the guard ended the program.
+/// Runs a program, then ends every process of its process group. Returns `None` if the guard ended the program.
 pub async fn guard(program: &Path, arguments: &[OsString]) -> io::Result<Option<ExitStatus>> {
     // Makes orphaned descendants children of this process, so that this process can wait for their end.
     set_child_subreaper(Some(getpid()))?;

@@ -45,8 +45,8 @@ pub(super) async fn prepare(system: &System, remembered: &Environment) -> Result
     })
 }
 
-/// `None` if the edge can't use one of the issuers, or can't have them together. Without the variable, the edge
-/// forwards users' tokens unverified; with the variable, the edge refuses the tokens of issuers that are not listed.
+/// Returns the edge's list of issuers; `None` if the edge can't use one of the issuers, or not all of them together.
+/// Without the list, the edge forwards users' tokens unverified; with it, the edge refuses tokens of unlisted issuers.
 pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemSchemaError> {
     let rows = system.admin.issuers(None).await?;
     Ok(match for_edge(&rows).await {
@@ -63,7 +63,7 @@ pub(super) async fn issuers(system: &System) -> Result<Option<String>, SystemSch
     })
 }
 
-/// A database of this name that nobody owns is recorded unchanged, and keys may drop its tables but not the database.
+/// Creates the demo database. An existing one without an owner is recorded unchanged: keys may drop only its tables.
 async fn demo(system: &System, project: &ProjectName, name: &DatabaseName) -> Result<(), SystemSchemaError> {
     let owned = system.projects.databases(Some(project)).await?;
     if owned.iter().any(|owned| owned.name == *name && owned.presence == Presence::Present) {

@@ -54,7 +54,7 @@ async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
     Ok(findings)
 }
 
-/// The host of the anonymous account that caused MariaDB to refuse a log-in. MariaDB prefers accounts with the most
+/// Returns the host of the anonymous account that caused MariaDB to refuse a log-in. MariaDB prefers accounts with a
 /// specific host, so an anonymous account for a given host takes precedence over a named account for any host.
 fn shadowing<'a>(check: &LoginCheck, nameless: &'a [String]) -> Option<&'a str> {
     let LoginCheck::Refused(message) = check else {
@@ -110,7 +110,7 @@ fn judge(
     Finding::wrong(CHECK, format!("{name}: {}", faults.join("; ")), mend(system, project))
 }
 
-/// A grant may name a database with its wildcards escaped or not; rights on the pattern `<project>_…` are not required.
+/// Returns the missing rights. A grant may name a database with or without escapes; `<project>_…` needs no rights.
 fn missing(state: &AccountState, wanted: &DatabaseRights, databases: &[DatabaseRow]) -> Vec<String> {
     let spelled = |row: &DatabaseRow| {
         let plain = row.name.as_str();
@@ -130,7 +130,7 @@ fn mend(system: &System, project: &ProjectName) -> String {
     }
 }
 
-/// Accounts that have names like Selkie's but are used by no project.
+/// Finds accounts that have names like Selkie's, but that no project uses.
 async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>) -> Result<Vec<Finding>, AdminError> {
     let known: BTreeSet<String> = projects
         .flat_map(|project| [Access::Full, Access::Read].map(|access| system.projects.account(project, access).user))
@@ -149,7 +149,7 @@ async fn left_over(system: &System, projects: impl Iterator<Item = &ProjectName>
         .collect())
 }
 
-/// Rights that every account has are those on the schema `test` of a newly installed MariaDB, for example.
+/// Finds rights that every account has, such as those on the schema `test` of a newly installed MariaDB.
 pub(super) async fn unexpected_grants(system: &System) -> Vec<Finding> {
     match system.admin.strange_grants().await {
         Err(error) => vec![Finding::fault(CHECK, &error)],

@@ -8,7 +8,7 @@ use crate::system::System;
 
 const CHECK: &str = "hosts";
 
-/// Leaves out `database_url` if it names a single server that is not a cluster node.
+/// Checks the hosts, but not a `database_url` that names a single server that is no cluster node.
 pub(super) async fn check(system: &System, config: &Config) -> Vec<Finding> {
     let facts = system.hosts.facts().await;
     let is_cluster = facts.iter().any(|(_, facts)| facts.as_ref().is_ok_and(|facts| facts.is_galera));

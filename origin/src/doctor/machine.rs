@@ -53,7 +53,7 @@ pub(super) fn secret_file(path: &Path) -> Finding {
     }
 }
 
-/// Stores nothing in the media store.
+/// Checks the media store without storing anything.
 pub(super) async fn store(config: &Config) -> Finding {
     let check = "store";
     let place = match &config.media_store {

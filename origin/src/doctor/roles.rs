@@ -27,15 +27,15 @@ struct SeenTable {
     columns: Vec<FieldName>,
 }
 
-/// Only keys that are neither revoked nor expired.
+/// The roles of a project and its keys that are neither revoked nor expired.
 struct Readers<'a> {
     project: &'a ProjectName,
     roles: Vec<(&'a RoleName, Role)>,
     keys: Vec<&'a KeyRow>,
 }
 
-/// Of a project whose read account can't log in, checks only that its roles can be read and that the roles of its keys
-/// exist.
+/// Checks the roles of all projects. If a project's read account can't log in, checks only that the project's roles can
+/// be read and that the roles of its keys exist.
 pub(super) async fn check(system: &System, config: &Config) -> Vec<Finding> {
     match examine(system, config).await {
         Ok(findings) if findings.is_empty() => vec![Finding::ok(
@@ -93,7 +93,7 @@ async fn examine(system: &System, config: &Config) -> Result<Vec<Finding>, Admin
     Ok(findings)
 }
 
-/// The columns of a table must be adjacent.
+/// Groups columns by table. The columns of a table must be adjacent.
 fn grouped(columns: Vec<(DatabaseName, TableName, FieldName)>) -> Vec<SeenTable> {
     let mut tables: Vec<SeenTable> = Vec::new();
     for (database, name, column) in columns {
@@ -135,7 +135,7 @@ impl Readers<'_> {
         found.collect()
     }
 
-    /// Missing tables or fields, and values that no longer fit their fields.
+    /// Finds missing tables or fields, and values that no longer fit their fields.
     async fn misfits(&self, tables: &Arc<SchemaCache>) -> Vec<Finding> {
         let mut findings = Vec::new();
         for (name, role) in &self.roles {
@@ -158,7 +158,7 @@ impl Readers<'_> {
         findings
     }
 
-    /// Columns that the same roles and keys can see make one finding.
+    /// Finds columns that look like secrets. Columns that the same roles and keys can see make one finding.
     fn secrets(&self, table: &SeenTable) -> Vec<Finding> {
         let mut by_readers: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for column in table.columns.iter().filter(|column| is_secret(column.as_str())) {
@@ -181,7 +181,7 @@ impl Readers<'_> {
         found.collect()
     }
 
-    /// Leaves out full keys, which see every column.
+    /// Returns the roles and keys that can see a column, without full keys, which see every column.
     fn of(&self, table: &SeenTable, column: &FieldName) -> Option<String> {
         let sees = |role: &Role| {
             let rule = role.rule(&table.database, &table.name);
@@ -202,7 +202,7 @@ impl Readers<'_> {
         (!readers.is_empty()).then(|| readers.join(" and "))
     }
 
-    /// A role with a row rule for some table reaches all records of other tables through a pattern: perhaps an
+    /// Finds roles with a row rule for some table that reach all records of other tables through a pattern: perhaps an
     /// oversight.
     fn open_tables(&self, tables: &[SeenTable]) -> Vec<Finding> {
         let mut findings = Vec::new();

@@ -50,7 +50,7 @@ pub(super) fn is_secret(column: &str) -> bool {
     })
 }
 
-/// `user_apiKey2` becomes `user`, `api`, `key`.
+/// Splits a name into words: `user_apiKey2` becomes `user`, `api`, `key`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut was_lower = false;

@@ -46,13 +46,13 @@ impl DataLayout {
         self.root.join("data")
     }
 
-    /// Renamed to [`Self::data`] once complete.
+    /// The data directory that is being created, renamed to [`Self::data`] once complete.
     pub(super) fn staged_data(&self) -> PathBuf {
         self.root.join("data.new")
     }
 
-    /// Of this MariaDB alone: a starting server removes all temporary tables in its directory, even if another running
-    /// server uses them.
+    /// The directory of temporary tables of this MariaDB alone: a starting server removes all temporary tables in it,
+    /// even those of another running server.
     pub(super) fn temporary(&self) -> PathBuf {
         self.root.join("tmp")
     }
@@ -78,20 +78,20 @@ impl DataLayout {
         self.root.join("mariadbd.log.1")
     }
 
-    /// Removed once MariaDB has started.
+    /// The SQL that MariaDB runs at its start, removed once it has started.
     pub(super) fn init_file(&self) -> PathBuf {
         self.root.join("admin.sql")
     }
 
-    /// By this argument, a process is recognised as running in this data directory.
+    /// Returns the argument by which a process is recognised as running in this data directory.
     pub(super) fn data_argument(&self) -> OsString {
         let mut argument = OsString::from("--datadir=");
         argument.push(self.data());
         argument
     }
 
-    /// Beside the data or, if that path is too long, in a directory of `$XDG_RUNTIME_DIR` or the system's directory for
-    /// temporary files, named by a hash of the data directory's path.
+    /// Returns the socket's path: beside the data or, if that path is too long, in a directory of `$XDG_RUNTIME_DIR` or
+    /// the system's directory for temporary files, named by a hash of the data directory's path.
     pub(super) fn socket(&self) -> PathBuf {
         let near = self.root.join("mariadb.sock");
         if near.as_os_str().len() <= SOCKET_PATH_MAX_BYTES {

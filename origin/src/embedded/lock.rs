@@ -39,7 +39,7 @@ pub(super) enum LockAttempt {
     Held(Option<Holder>),
 }
 
-/// Does not wait.
+/// Tries to take the lock, without waiting.
 pub(super) fn claim(path: &Path, role: LockRole, socket: &Path) -> io::Result<LockAttempt> {
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -22,23 +22,23 @@ use crate::process::{self, LastSignal};
 
 const INSTALL_LIMIT: Duration = Duration::from_secs(120);
 
-/// After a crash, MariaDB replays its log first.
+/// The maximum time for a start. After a crash, MariaDB first replays its log.
 pub(super) const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// MariaDB writes pages to disk first. Then it is killed.
+/// The time until MariaDB, which first writes pages to disk, is killed.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
-/// For a MariaDB that a killed Selkie process has left running.
+/// The time to stop a MariaDB that a killed Selkie process has left running.
 const LEFTOVER_LIMIT: Duration = Duration::from_secs(10);
 
 const GREETING_LIMIT: Duration = Duration::from_secs(1);
 
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// The log is renamed at the next start. One older log is kept.
+/// The size from which the log is renamed at the next start. One older log is kept.
 const LOG_MAX_BYTES: u64 = 10 * 1024 * 1024;
 
-/// The last bytes of a log are searched for an error.
+/// The number of last bytes of a log that are searched for an error.
 const LOG_TAIL_BYTES: usize = 8 * 1024;
 
 /// Creates the administrator, sets its password, and deletes anonymous accounts.
@@ -52,7 +52,7 @@ pub(super) struct MariadbServer {
 }
 
 impl MariadbServer {
-    /// Under a temporary name first, so that an interrupted installation leaves no incomplete data directory.
+    /// Creates the data directory, under a temporary name until complete, so that an interruption leaves none.
     pub(super) async fn install(&self) -> Result<(), EmbeddedError> {
         if self.layout.data().is_dir() {
             return Ok(());
@@ -84,7 +84,7 @@ impl MariadbServer {
         std::fs::rename(&staged, &data).map_err(EmbeddedError::files(&data))
     }
 
-    /// First stops a MariaDB that a killed Selkie process has left running.
+    /// Starts MariaDB, after stopping a MariaDB that a killed Selkie process has left running.
     pub(super) async fn start(&self) -> Result<Child, EmbeddedError> {
         self.end_leftover().await;
         self.prepare().map_err(EmbeddedError::files(self.layout.root()))?;
@@ -124,7 +124,7 @@ impl MariadbServer {
         create_private(&path, &ADMIN_STATEMENTS.replace("{password}", password))
     }
 
-    /// MariaDB's configuration files on this machine are ignored.
+    /// Returns the command that starts MariaDB, which ignores the configuration files of this machine.
     fn command(&self) -> Result<Command, EmbeddedError> {
         let layout = &self.layout;
         let log = OpenOptions::new()
@@ -227,7 +227,7 @@ const SETTINGS: [&str; 21] = [
     "--skip-slave-start",
 ];
 
-/// A server listens at `socket` and sends MariaDB's greeting.
+/// Returns whether a server listens at `socket` and sends MariaDB's greeting.
 pub(super) async fn answers(socket: &Path) -> bool {
     let greeting = async {
         let mut stream = UnixStream::connect(socket).await?;
@@ -250,7 +250,7 @@ fn find(names: &[&'static str]) -> Result<PathBuf, EmbeddedError> {
     process::find_program(names).ok_or(EmbeddedError::NotInstalled(missing))
 }
 
-/// MariaDB requires this argument to run as root.
+/// Returns the argument that MariaDB requires to run as root.
 fn as_root() -> Option<&'static str> {
     geteuid().is_root().then_some("--user=root")
 }
@@ -269,7 +269,7 @@ fn check_owner(directory: &Path) -> io::Result<()> {
     if owner == geteuid().as_raw() { Ok(()) } else { Err(io::Error::other("it belongs to another user")) }
 }
 
-/// Except "Aborting", which MariaDB writes after the actual error.
+/// Returns the last error in the log, except "Aborting", which MariaDB writes after the actual error.
 fn reason(log: &[u8]) -> String {
     let tail = &log[log.len().saturating_sub(LOG_TAIL_BYTES)..];
     let text = String::from_utf8_lossy(tail);

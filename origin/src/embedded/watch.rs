@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::server::{self, MariadbServer};
 
-/// Doubles with each further restart, up to [`BACKOFF_MAX`].
+/// The wait before the first restart. It doubles with each further restart, up to [`BACKOFF_MAX`].
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 
 const BACKOFF_MAX: Duration = Duration::from_secs(5);

@@ -33,9 +33,9 @@ impl<S: Subscriber> Layer<S> for JsonLines {
 struct LogLine {
     out: Vec<u8>,
     text: String,
-    /// Seconds since 1970, for which `prefix` was made.
+    /// The second, since 1970, for which `prefix` was made.
     second: Option<u64>,
-    /// The same for all lines within one second, such as `{"timestamp":"2026-11-20T08:36:16.`
+    /// The beginning of all lines of one second, such as `{"timestamp":"2026-11-20T08:36:16.`
     prefix: String,
 }
 
@@ -73,7 +73,7 @@ impl LogLine {
         self.second = Some(second);
     }
 
-    /// Names come from the source code and need no escaping.
+    /// Appends a field's name. Names come from the source code and need no escaping.
     fn name(&mut self, field: &Field) {
         self.out.extend_from_slice(b",\"");
         self.out.extend_from_slice(field.name().as_bytes());

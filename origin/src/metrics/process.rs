@@ -30,12 +30,12 @@ pub(super) fn register(registry: &mut Registry) {
     }
 }
 
-/// See `man 5 proc`.
+/// Fields of `/proc/self/stat`, see `man 5 proc`.
 struct Stat {
     user_ticks: u64,
     system_ticks: u64,
     threads: u64,
-    /// Counted in clock ticks from the start of the machine.
+    /// The start of the process, in clock ticks since the start of the machine.
     started_ticks: u64,
     resident_pages: u64,
 }
@@ -57,7 +57,7 @@ impl Stat {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the start of the machine, in seconds since 1970.
 fn booted_at(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }

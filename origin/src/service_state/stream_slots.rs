@@ -23,7 +23,7 @@ impl StreamSlots {
         Self { full: shares(), read: shares(), second_connections: shares(), timeout }
     }
 
-    /// Streams under full accounts have limits of the same size.
+    /// Returns the limits for read accounts; the limits for full accounts have the same size.
     pub fn shares(&self) -> &ProjectQuota {
         &self.read
     }

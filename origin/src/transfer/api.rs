@@ -19,7 +19,7 @@ use super::TransferError;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The pauses between the attempts are 40 seconds in total, if no response has the header Retry-After.
+/// The maximum number of attempts. Without the header Retry-After, the pauses are 40 seconds in total.
 const ATTEMPTS_MAX_COUNT: u32 = 10;
 const BACK_OFF_MIN: Duration = Duration::from_millis(100);
 const BACK_OFF_MAX: Duration = Duration::from_secs(15);
@@ -47,7 +47,7 @@ impl std::fmt::Display for TableRef {
     }
 }
 
-/// For a server error without an envelope, `code` is the HTTP status.
+/// An error of the API. For a server error without an envelope, `code` is the HTTP status.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct ApiError {
     pub(super) code: String,
@@ -116,7 +116,7 @@ pub(super) struct InsertRequest<'a> {
     pub(super) body: Bytes,
 }
 
-/// `Debug` hides the key.
+/// A client of the API. Its `Debug` hides the key.
 #[derive(Clone, Debug)]
 pub struct Api {
     client: Client,
@@ -139,7 +139,7 @@ impl From<NoAnswer> for TransferError {
 }
 
 impl Api {
-    /// `read_timeout` limits the wait for the next bytes of a response. Blocks to read the system's certificates.
+    /// Makes a client. `read_timeout` limits each wait for further bytes. Blocks to read the system's certificates.
     pub fn new(base: &str, key: SecretString, read_timeout: Option<Duration>) -> Result<Self, TransferError> {
         let wrong =
             || TransferError::usage(format!("{} is no URL of an API", shown(base)), "such as https://api.example.org");
@@ -166,8 +166,8 @@ impl Api {
         Ok(Self { client, base, key })
     }
 
-    /// For a key with a role, the server keeps the idempotency keys apart from those of other keys, so an import must
-    /// be continued with the same target.
+    /// Returns the identity of URL and key. An import must be continued with the same identity: for a key with a role,
+    /// the server keeps the idempotency keys apart from those of other keys.
     pub fn identity(&self) -> String {
         let digest = Sha256::digest(self.key.expose_secret().as_bytes());
         format!("{} {}", self.base, hex(&digest))
@@ -195,8 +195,8 @@ impl Api {
         }
     }
 
-    /// Inserts all rows or none, at most once for each idempotency key. Doesn't count rows that `onConflict` left
-    /// unchanged.
+    /// Inserts all rows or none, at most once for each idempotency key. Returns the number of rows, without those that
+    /// `onConflict` left unchanged.
     pub(super) async fn insert(&self, table: &TableRef, insert: InsertRequest<'_>) -> Result<u64, NoAnswer> {
         let mut url = self.url(table, "");
         if let Some(choice) = insert.on_conflict {
@@ -264,8 +264,8 @@ impl Api {
         envelope.payload.ok_or_else(|| NoAnswer::Failed(self.strange("it has no payload")))
     }
 
-    /// Every request may be repeated: a read, an insert with an idempotency key, and a CREATE TABLE, which fails if the
-    /// table exists.
+    /// Sends a request, several times if necessary. Every request may be repeated: a read, an insert with an
+    /// idempotency key, and a CREATE TABLE, which fails if the table exists.
     async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Bytes) -> Result<Response, NoAnswer> {
         let mut back_off = BACK_OFF_MIN;
         for attempt in 1.. {

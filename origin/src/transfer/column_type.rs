@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::query::sql::create_table::{ColumnType, VARCHAR_CHARS};
 
-/// Only text types fit an empty set ([`Types::TEXT`]).
+/// A set of the types that all values fit. Only text types fit an empty set ([`Types::TEXT`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Types(u8);
 
@@ -35,7 +35,7 @@ impl Types {
 const DECIMAL_MAX_DIGITS: usize = 65;
 const DECIMAL_MAX_SCALE: usize = 38;
 
-/// Room in a `DECIMAL` that is inferred from a sample, so that later rows fit.
+/// Additional digits of a `DECIMAL` that is inferred from a sample, so that later rows fit.
 const SPARE_DIGITS: usize = 20;
 const SPARE_SCALE: usize = 10;
 
@@ -88,7 +88,7 @@ impl Values {
         self.add(types, text);
     }
 
-    /// A string may be a date or a time, but never a number, since the file's writer put it in quotes.
+    /// Adds a JSON value. A string may be a date or a time, but never a number, since its writer put it in quotes.
     pub(super) fn add_json(&mut self, value: &RawValue) {
         let text = value.get();
         match text.as_bytes().first() {
@@ -160,7 +160,7 @@ impl Values {
         }
     }
 
-    /// `None` for leading zeros, too many digits, too large an exponent, and `-0`.
+    /// Returns the types that fit a number; `None` for leading zeros, too many digits, too large an exponent, and `-0`.
     fn number(&mut self, text: &str) -> Option<Types> {
         let digits = text.strip_prefix('-').unwrap_or(text);
         let (mantissa, exponent) = match digits.split_once(['e', 'E']) {
@@ -199,7 +199,7 @@ impl Values {
         self.nulls == 0 && self.count > 0 && self.types.has(Types::INTEGER)
     }
 
-    /// A sample gets room for larger values. A column without values is a text column.
+    /// Returns the inferred type, with room for larger values after a sample. A column without values is a text column.
     pub(super) fn column_type(&self, extent: ValuesRead) -> ColumnType {
         let is_whole = extent == ValuesRead::Whole;
         let (least, most) = self.integers;
@@ -280,7 +280,7 @@ fn is_date(text: &str) -> bool {
     bytes.len() == 10 && bytes[4] == b'-' && bytes[7] == b'-' && text.parse::<Date>().is_ok()
 }
 
-/// Accepts `[-]HH[H]:MM:SS[.f]` in the range of TIME.
+/// Parses `[-]HH[H]:MM:SS[.f]` in the range of TIME, and returns the number of digits after the point.
 fn time_fraction(text: &str) -> Option<usize> {
     let text = text.strip_prefix('-').unwrap_or(text);
     let (hours, rest) = text.split_once(':')?;

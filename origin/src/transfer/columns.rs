@@ -11,7 +11,7 @@ use crate::query::sql::create_table::{NewKey, create_table};
 #[derive(Clone, Debug)]
 pub(super) struct FileColumn {
     pub(super) name: String,
-    /// Covers the rows that were read before the import.
+    /// The values of the rows that were read before the import.
     pub(super) values: Values,
 }
 
@@ -31,8 +31,8 @@ impl MappedColumn {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doubt(pub String);
 
-/// If no name is equal, case, blanks, hyphens and underscores are ignored. An empty name in `map` leaves the column
-/// out.
+/// Returns the field of each column. If no name is equal, case, blanks, hyphens and underscores are ignored. An empty
+/// name in `map` leaves the column out.
 pub(super) fn map_columns(
     columns: &[FileColumn],
     fields: &[Field],
@@ -155,8 +155,8 @@ fn have(columns: &[FileColumn]) -> String {
     format!("the file has {}", names.join(", "))
 }
 
-/// For `selkie import --create`. A column `id` of whole numbers is the primary key, with AUTO_INCREMENT; without a column
-/// `id`, the table gets such a key.
+/// Returns the statement of `selkie import --create`. A column `id` of whole numbers is the primary key, with
+/// AUTO_INCREMENT; without a column `id`, the table gets such a key.
 pub(super) fn create_statement(
     table: &TableName,
     columns: &[FileColumn],

@@ -13,9 +13,9 @@ pub struct Export {
     pub table: TableRef,
     pub format: Format,
     pub query: Option<Value>,
-    /// If empty, all fields but those that MariaDB computes.
+    /// The fields; if empty, all but those that MariaDB computes.
     pub select: Vec<String>,
-    /// `-` before a name sorts in descending order.
+    /// The fields that order the rows. `-` before a name sorts in descending order.
     pub order: Vec<String>,
 }
 
@@ -24,7 +24,7 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Fields that MariaDB computes are left out unless `select` names them: an import can't write them.
+/// Writes the rows to `out`. Leaves out computed fields that `select` doesn't name: an import can't write them.
 pub async fn export(
     api: &Api,
     export: Export,
@@ -71,8 +71,8 @@ pub async fn export(
     Ok(Exported { bytes })
 }
 
-/// The fields are named even if they are all fields: a read without `selectFields` leaves INVISIBLE fields out. Empty if
-/// the table does not exist.
+/// Returns the names of all fields that MariaDB doesn't compute; none if the table does not exist. They are always
+/// sent, since a read without `selectFields` leaves INVISIBLE fields out.
 async fn stored(api: &Api, table: &TableRef) -> Result<Vec<String>, TransferError> {
     let fields = api.schema(table).await?.map(|schema| schema.fields).unwrap_or_default();
     // `Field::writable` would be wrong here: a view may have no writable field.

@@ -62,9 +62,9 @@ type InsertTask = JoinHandle<Result<u64, NoAnswer>>;
 pub struct ImportOptions {
     pub table: TableRef,
     pub input: Input,
-    /// If `None`, the name of the file determines the form, or else its first byte that is not white space.
+    /// The file's form; if `None`, its name tells the form, or else its first byte that is not white space.
     pub form: Option<Form>,
-    /// An empty field leaves the column out.
+    /// The field of a column. An empty field leaves the column out.
     pub map: Vec<(String, String)>,
     pub on_conflict: Option<Conflict>,
     pub batch_rows: usize,
@@ -72,14 +72,14 @@ pub struct ImportOptions {
     pub journal: PathBuf,
     pub start: ImportStart,
     pub creation: Creation,
-    /// A continued import must have the same target, or the server would not know its idempotency keys.
+    /// The target, which must be the same when continuing: otherwise the server would not know the idempotency keys.
     pub target: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
     pub imported: u64,
-    /// Rows that `--on-conflict ignore` left as they were.
+    /// The number of rows that `--on-conflict ignore` left as they were.
     pub unchanged: u64,
     pub refused: u64,
 }
@@ -95,7 +95,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Reads all rows if the table is to be created and the input is a regular file.
+    /// Prepares an import. Reads all rows if the table is to be created and the input is a regular file.
     pub async fn prepare(api: Api, options: ImportOptions) -> Result<Self, TransferError> {
         if options.start == ImportStart::New {
             RejectsFile::check_new(&options.rejects)?;
@@ -171,7 +171,7 @@ impl Job {
         (self.survey.rows, self.survey.is_whole)
     }
 
-    /// Refused rows are no error.
+    /// Sends all rows. Refused rows are no error.
     pub async fn run(
         self,
         stop: &CancellationToken,
@@ -260,7 +260,7 @@ impl Sending {
         batch.number >= self.journal.done.batches
     }
 
-    /// `None` if the batch can't be sent early.
+    /// Starts the insert of a batch early; `None` if the batch can't be sent early.
     fn attempt(&self, batch: &RowBatch) -> Option<InsertTask> {
         let is_divided = batch.number == self.journal.done.batches && !self.journal.splits.is_empty();
         if self.order == WriteOrder::OfTheFile || !self.is_new(batch) || is_divided || batch.len() == 0 {
@@ -279,7 +279,7 @@ impl Sending {
         format!("{}-{}-{part}", self.journal.run, batch.number)
     }
 
-    /// `begun` is the insert that [`Self::attempt`] started.
+    /// Writes a batch. `begun` is the insert that [`Self::attempt`] started.
     async fn batch(
         &mut self,
         batch: &RowBatch,
@@ -311,7 +311,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Returns the number of rows written, and the batch indexes of the refused rows with the reasons.
+    /// Writes rows. Returns the number of written rows, and the batch indexes of refused rows with the reasons.
     async fn rows(
         &mut self,
         batch: &RowBatch,
@@ -361,7 +361,7 @@ impl Sending {
         Ok((written, refused))
     }
 
-    /// The inner error is the API's refusal if single rows may be at fault.
+    /// Writes a part of a batch. The inner error is the API's refusal if single rows may be at fault.
     async fn part(
         &self,
         batch: &RowBatch,
@@ -406,7 +406,7 @@ impl Sending {
     }
 }
 
-/// If single rows may be at fault, the other rows can be written alone.
+/// Returns whether single rows may be at fault, so that the other rows can be written alone.
 fn is_of_rows(refusal: &ApiError, rows: usize, form: Form) -> bool {
     match refusal.code.as_str() {
         "invalid_body"

@@ -22,7 +22,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// `None` is standard input.
+    /// The file; `None` is standard input.
     path: Option<PathBuf>,
     read: Arc<AtomicU64>,
 }
@@ -32,7 +32,7 @@ impl Input {
         Self { path: (path.as_os_str() != "-").then_some(path), read: Arc::default() }
     }
 
-    /// Such as `posts` for `a/posts.csv.gz`.
+    /// Returns the name without endings, such as `posts` for `a/posts.csv.gz`.
     pub fn stem(&self) -> Option<String> {
         let name = self.path.as_ref()?.file_name()?.to_str()?;
         let name = name.strip_suffix(".gz").unwrap_or(name);
@@ -49,7 +49,7 @@ impl Input {
         found.is_file().then_some(found.len())
     }
 
-    /// Counts the compressed bytes of a gzip file.
+    /// Returns the number of bytes read so far: of a gzip file, compressed bytes.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
@@ -64,7 +64,7 @@ impl Input {
         }
     }
 
-    /// `hint` is for faults that may pass, not for damaged gzip files.
+    /// Converts an error. `hint` is for errors that may pass, not for damaged gzip files.
     pub(super) fn unreadable(&self, error: &io::Error, hint: Option<&str>) -> TransferError {
         let is_damaged =
             matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof);
@@ -75,7 +75,7 @@ impl Input {
         }
     }
 
-    /// Blocks the thread.
+    /// Opens the file. Blocks the thread.
     pub(super) fn open(&self) -> Result<Box<dyn Read + Send>, TransferError> {
         let failed = |error: &io::Error| match &self.path {
             Some(path) => TransferError::file(path, "read", error),

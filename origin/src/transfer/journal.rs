@@ -18,7 +18,7 @@ use crate::clock::now;
 /// A journal expires this many seconds before the server forgets the idempotency keys of the last batch.
 const EXPIRY_MARGIN_SECONDS: u64 = 300;
 
-/// Must be the same when the import is continued.
+/// What must be the same when the import is continued.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Terms {
     pub(super) target: String,
@@ -29,7 +29,7 @@ pub(super) struct Terms {
     pub(super) batch_rows: usize,
 }
 
-/// The counts are sums over all batches so far.
+/// The progress of an import. The counts are sums over all batches so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Done {
     pub(super) batches: u64,
@@ -43,8 +43,8 @@ pub(super) struct Done {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Split {
-    /// The whole batch is the empty string. When a part is divided, its refused rows are left out, and `0` is appended
-    /// for the first half of the others, `1` for the second half.
+    /// A part of a batch; the empty string is the whole batch. When a part is divided, its refused rows are left out,
+    /// and `0` is appended for the first half of the others, `1` for the second half.
     pub(super) part: String,
     pub(super) refused: Vec<(usize, Reason)>,
 }
@@ -120,7 +120,7 @@ impl Journal {
         })
     }
 
-    /// Removes an incomplete last line. Returns the time of the last complete line, in seconds since 1970.
+    /// Reads the journal and removes an incomplete last line. Returns the last line's time (seconds since 1970).
     fn read(&mut self, wanted: &Terms) -> Result<u64, TransferError> {
         let failed = |error: std::io::Error| TransferError::file(&self.path, "read", &error);
         let size = self.file.metadata().map_err(failed)?.len();
@@ -167,7 +167,7 @@ impl Journal {
         self.file.write_all(&text).and_then(|()| self.file.sync_data()).map_err(failed)
     }
 
-    /// Must be called before the halves are sent.
+    /// Records that a part is divided. Must be called before the halves are sent.
     pub(super) fn split(&mut self, split: &Split) -> Result<(), TransferError> {
         self.append(&JournalLine::Split { split: split.clone(), at: now() })
     }

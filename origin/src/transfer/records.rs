@@ -10,7 +10,7 @@ use shared::operation::write::line_breaks;
 
 use super::input::Form;
 
-/// The limit of a request's body, less 512 KiB for the header row.
+/// The maximum length of a record: the limit of a request's body, less 512 KiB for the header row.
 pub(super) const RECORD_MAX_BYTES: usize = JSON_BODY_MAX_BYTES - 512 * 1024;
 
 const READ_BYTES: usize = 256 * 1024;
@@ -20,7 +20,7 @@ const EXCERPT_BYTES: usize = 1_000;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// The range of the cell includes the quotes.
+/// A cell's range in the text, with the quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CellRange {
     range: Range<usize>,
@@ -32,7 +32,7 @@ impl CellRange {
         &text[self.range.clone()]
     }
 
-    /// `None` stands for NULL. `text` is the record's text.
+    /// Returns the cell's value; `None` stands for NULL. `text` is the record's text.
     pub(super) fn value(&self, text: &str) -> Option<String> {
         let raw = self.raw(text);
         match self.is_quoted {
@@ -75,7 +75,7 @@ pub(super) struct FileRecords<R> {
     is_ended: bool,
     line: u64,
     cells: Vec<CellRange>,
-    /// `None` for JSON, and before the header row was read.
+    /// The number of cells of a record; `None` for JSON, and before the header row was read.
     width: Option<usize>,
 }
 
@@ -95,7 +95,7 @@ impl<R: Read> FileRecords<R> {
         Self { source, form, buffer, begin: 0, is_ended: false, line: 1, cells: Vec::new(), width: None }
     }
 
-    /// Skips empty lines, except in CSV with a single column, where an empty line is a NULL.
+    /// Returns the next record. Skips empty lines, except in CSV with a single column, where an empty line is a NULL.
     pub(super) fn next(&mut self) -> io::Result<Option<FileRecord<'_>>> {
         loop {
             if self.begin == self.buffer.len() && !self.fill()? {
@@ -275,7 +275,7 @@ impl<R: Read> FileRecords<R> {
         FileRecord { line, content: Err((fault, text)) }
     }
 
-    /// The quotes may not be closed, so only the rest of the first line is skipped.
+    /// Returns the fault, and skips only the rest of the first line, since the quotes may not be closed.
     fn too_long(&mut self) -> io::Result<FileRecord<'_>> {
         let text = excerpt(&self.buffer[self.begin..]);
         let next = loop {

@@ -65,7 +65,7 @@ impl RejectsFile {
         }
     }
 
-    /// Rows after `bytes`, the file's length in the journal, belong to a batch that is sent again, and are removed.
+    /// Opens the file. Removes rows after `bytes` (its length in the journal): their batch is sent again.
     pub(super) fn open(path: &Path, bytes: u64) -> Result<Self, TransferError> {
         let failed = |error: &std::io::Error| TransferError::file(path, "written", error);
         let mut rejects = Self { path: path.to_owned(), file: None, bytes };

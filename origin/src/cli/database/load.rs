@@ -22,7 +22,7 @@ use crate::system::projects::Presence;
 
 const READ_BYTES: usize = 256 * 1024;
 
-/// `sql_mode` is looked for in this many bytes of a statement: only SET changes it.
+/// The number of bytes of a statement that are searched for `sql_mode`: only SET changes it.
 const SET_MAX_BYTES: usize = 1024;
 
 #[derive(Debug, Args)]
@@ -205,7 +205,7 @@ impl ScriptLoad<'_> {
         self.answer.left_out.push(text);
     }
 
-    /// With `--database`, all that the file has for one database goes into that one.
+    /// Handles `USE` of the database `name`. With `--database`, chooses the given database instead of `name`.
     async fn file_chooses(&mut self, line: usize, name: String) -> Result<(), CliError> {
         let other = self.named.as_ref().is_some_and(|before| *before != name);
         let target = match &self.arguments.database {

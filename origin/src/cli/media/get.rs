@@ -140,8 +140,8 @@ async fn copy(
     Ok(())
 }
 
-/// Bypasses the line buffer of `std::io::stdout`. Must be flushed before it is dropped, since [`tokio::fs::File`]
-/// writes in the background.
+/// Opens standard output without the line buffer of `std::io::stdout`. Must be flushed before it is dropped, since
+/// [`tokio::fs::File`] writes in the background.
 fn stdout() -> io::Result<tokio::fs::File> {
     let stdout = io::stdout().as_fd().try_clone_to_owned()?;
     Ok(tokio::fs::File::from_std(stdout.into()))
@@ -150,7 +150,7 @@ fn stdout() -> io::Result<tokio::fs::File> {
 struct PartialFile(PathBuf);
 
 impl PartialFile {
-    /// The temporary file is beside `target`, so that renaming stays within one file system.
+    /// Names a temporary file beside `target`, so that renaming stays within one file system.
     fn beside(target: &Path) -> Result<Self, CliError> {
         let number = getrandom::u64().map_err(|error| unwritable(target, &io::Error::other(error)))?;
         Ok(Self(target.with_file_name(format!(".selkie-{number:016x}.part"))))
@@ -184,10 +184,10 @@ impl Drop for PartialFile {
     }
 }
 
-/// File systems allow 255 bytes for a name, with the suffix.
+/// The maximum length of a name without its suffix. File systems allow 255 bytes for both together.
 const STEM_MAX_BYTES: usize = 200;
 
-/// A leading dot would hide the file and a leading hyphen would look like an option, so either becomes `_`.
+/// Returns the name of the local file. A leading dot (hidden) or hyphen (looks like an option) becomes `_`.
 fn local_name(row: &MediaRow, rendition: Rendition, object: &StoredObject) -> String {
     let name = plain(row.name.as_str());
     match rendition {

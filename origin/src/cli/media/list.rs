@@ -33,7 +33,7 @@ pub struct ListArgs {
     page: u64,
 }
 
-/// With a larger page number, the offset would not fit MariaDB's integers.
+/// The maximum page number. With a larger one, the offset would not fit MariaDB's integers.
 const PAGES_MAX: u64 = u32::MAX as u64;
 
 impl ListArgs {

@@ -146,7 +146,7 @@ impl PutArgs {
         Ok(named)
     }
 
-    /// Fails before any file is read. Publishing checks the names again.
+    /// Fails if a name is taken, before any file is read. Publishing checks the names again.
     async fn check_names(&self, context: &MediaContext<'_>, named: &[(MediaName, InputFile)]) -> Result<(), CliError> {
         if self.update {
             return Ok(());

@@ -29,10 +29,10 @@ struct SweptAnswer {
     deleted: bool,
     due: u64,
     staged: u64,
-    /// Objects older than `--grace` that no database row names.
+    /// The number of objects older than `--grace` that no database row names.
     orphans: u64,
     objects: u64,
-    /// Files that Selkie did not write and never deletes.
+    /// The number of files that Selkie did not write and never deletes.
     strangers: u64,
 }
 

@@ -20,7 +20,7 @@ pub(super) enum FileArgument {
 impl FromStr for FileArgument {
     type Err = String;
 
-    /// A name of digits needs a slash before it.
+    /// Parses an id or a path. A name of digits needs a slash before it.
     fn from_str(text: &str) -> Result<Self, String> {
         if let Ok(id) = MediaId::parse(text) {
             return Ok(Self::Id(id));

@@ -16,7 +16,7 @@ use crate::transfer::records::{CellRange, FileRecord, FileRecords};
 use crate::transfer::refusals::{Reason, Reject};
 use crate::transfer::{Form, MappedColumn};
 
-/// A single larger row is allowed. Quotes that are added to the last row's cells are not counted.
+/// The maximum size of a batch, except for a single larger row and for quotes added to the last row's cells.
 const BATCH_MAX_BYTES: usize = 1024 * 1024;
 
 const COMMA: u8 = b',';
@@ -25,7 +25,7 @@ const COMMA: u8 = b',';
 pub(super) struct FileLayout {
     form: Form,
     header: Vec<u8>,
-    /// `None` leaves the column out.
+    /// The field of each column; `None` leaves the column out.
     fields: Vec<Option<String>>,
 }
 
@@ -47,11 +47,11 @@ pub(super) struct RowBatch {
     pub(super) number: u64,
     /// Each row's line number in the file, and its range in `bytes`.
     rows: Vec<(u64, Range<usize>)>,
-    /// CSV without the header row, or NDJSON.
+    /// The rows as CSV without the header row, or as NDJSON.
     bytes: Vec<u8>,
     pub(super) faults: Vec<Faulty>,
     faulty_bytes: usize,
-    /// Covers the rows and last line numbers of all batches up to and including this one.
+    /// A hash of the rows and last line numbers of all batches up to and including this one.
     pub(super) hash: String,
     pub(super) last_line: u64,
 }
@@ -157,7 +157,7 @@ impl Serialize for RowObject {
     }
 }
 
-/// A cell without quotes gets quotes if it contains a comma, as it may in a file with another delimiter.
+/// Appends a cell. A cell without quotes gets quotes if it contains a comma, as with another delimiter.
 fn push_cell(bytes: &mut Vec<u8>, raw: &str, is_quoted: bool) {
     let needs_quotes = !is_quoted && memchr::memchr(COMMA, raw.as_bytes()).is_some();
     if needs_quotes {
@@ -173,7 +173,7 @@ fn end_row(bytes: &mut Vec<u8>) {
     bytes.push(b'\n');
 }
 
-/// Batches have fewer rows than `batch_rows` if the rows would exceed [`BATCH_MAX_BYTES`]. Blocks.
+/// Reads batches of `batch_rows` rows, or of fewer rows within [`BATCH_MAX_BYTES`], and sends them. Blocks.
 pub(super) fn read(
     survey: Survey,
     layout: &FileLayout,

@@ -14,19 +14,19 @@ use crate::transfer::{Form, Input, MappedColumn, TransferError};
 const SAMPLE_MAX_ROWS: u64 = 1_000;
 const SAMPLE_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// InnoDB's limit.
+/// The maximum number of columns, which is InnoDB's limit.
 const COLUMNS_MAX_COUNT: usize = 1_017;
 
 pub(super) struct Survey {
     pub(super) form: Form,
     pub(super) columns: Vec<FileColumn>,
-    /// Lines that can't be read as rows are not counted.
+    /// The number of rows, without lines that can't be read as rows.
     pub(super) rows: u64,
     pub(super) is_whole: bool,
     pub(super) source: Box<dyn Read + Send>,
 }
 
-/// Keeps all bytes that it returns, so that they can be read again.
+/// A reader that keeps all bytes that it returns, so that they can be read again.
 struct Kept<R> {
     source: R,
     bytes: Vec<u8>,
@@ -41,7 +41,7 @@ impl<R: Read> Read for Kept<R> {
 }
 
 impl Survey {
-    /// Standard input must be an [`ValuesRead::Sample`], since it can't be read twice. Blocks.
+    /// Reads the file; blocks. Standard input must be a [`ValuesRead::Sample`], since it can't be read twice.
     pub(super) fn of(input: &Input, form: Option<Form>, extent: ValuesRead) -> Result<Self, TransferError> {
         let failed = |error: io::Error| input.unreadable(&error, None);
         let mut source = input.open()?;
@@ -145,7 +145,7 @@ impl Survey {
         Ok(())
     }
 
-    /// The keys of JSON objects are sent unchanged, so they must equal the names of the fields.
+    /// Checks that the keys of JSON objects, which are sent unchanged, equal the names of the fields.
     pub(super) fn check_mapping(&self, columns: &[MappedColumn]) -> Result<(), TransferError> {
         if self.form != Form::NdJson {
             return Ok(());
