@@ -30,7 +30,7 @@ pub enum SecretError {
     #[error("the installation secret {path} can't be {deed}: {source}", path = path.display())]
     File {
         path: PathBuf,
-        /// `read` or `written`.
+        /// What failed: the file could not be `read` or `written`.
         deed: &'static str,
         source: io::Error,
     },

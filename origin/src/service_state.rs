@@ -256,7 +256,7 @@ impl ServiceState {
     }
 }
 
-/// The maximum number of API descriptions in memory. 1,000 tables take 15 MB (`API_DESCRIPTION_MAX_BYTES`).
+/// The maximum number of API descriptions in memory: 15 MB for 1,000 tables, at most `API_DESCRIPTION_MAX_BYTES`.
 const DESCRIPTIONS_MAX_COUNT: u64 = 8;
 const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
 
@@ -264,7 +264,7 @@ pub fn descriptions() -> ProjectQuota {
     ProjectQuota::with_callers(DESCRIPTIONS_MAX_COUNT, DESCRIPTIONS_PER_PROJECT_MAX_COUNT)
 }
 
-/// One less than the number of connections in the pool of [`Admin`], so that one is left for looking up keys.
+/// The maximum number of slots: one less than the connections of [`Admin`], so that one is left for looking up keys.
 const MANAGERS_MAX_COUNT: u64 = 2;
 const MANAGERS_PER_PROJECT_MAX_COUNT: u64 = 1;
 

@@ -22,7 +22,7 @@ use crate::system::edge_secret::EdgeSecret;
 use crate::system::keys::{KeyError, Keys};
 use crate::system::projects::{ProjectError, Projects};
 
-/// Another process may migrate or prepare at the same time. Each step is idempotent.
+/// Retries, since another process may migrate or prepare at the same time. Each step is idempotent.
 const RETRIES: Retries = Retries { tries: 8, pause: Duration::from_millis(50) };
 
 #[derive(Clone, Debug)]

@@ -68,7 +68,7 @@ struct Handshakes {
     warned: Option<Instant>,
 }
 
-/// One of the [`Handshakes`], until it is dropped.
+/// A handshake's entry in [`Handshakes`], which is removed on drop.
 struct Turn<'a> {
     handshakes: &'a Mutex<Handshakes>,
     number: u64,

@@ -183,7 +183,7 @@ impl Connector {
         Ok(Server { packet_max_bytes: packet_max_bytes.unwrap_or(PACKET_MAX_BYTES), positions })
     }
 
-    /// If the last attempt fails, all open connections of the account are discarded, unless the host has too many.
+    /// Opens a connection. If all attempts fail, discards the account's connections, unless the host has too many.
     async fn connect(&self) -> Result<(Host, Conn, Server), DbError> {
         let mut tries = 1;
         loop {
@@ -307,7 +307,7 @@ impl Connection {
 
 /// Returns an upper bound, in bytes, of the largest packet that the statement needs.
 fn packet_bytes(text: &str, params: &Params, packet_max_bytes: usize) -> usize {
-    /// If all values together have more bytes, each value gets packets of its own, of at most this size.
+    /// The size of all values from which each value gets packets of its own, of at most this size.
     const ALONE_BYTES: usize = 16 * 1024 * 1024 - 1;
     const HEAD_BYTES: usize = 32;
     const VALUE_HEAD_BYTES: usize = 12;

@@ -64,7 +64,7 @@ impl DescriptionBudget {
         }
     }
 
-    /// Whether rows of the table were left out.
+    /// Returns whether rows of the table were left out.
     pub(super) fn is_exceeded_by(&self, table: &str) -> bool {
         let bytes = self.tables.as_ref().and_then(|tables| tables.get(table.as_bytes()));
         bytes.is_some_and(|bytes| *bytes > TABLE_DESCRIPTION_MAX_BYTES)

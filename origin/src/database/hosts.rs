@@ -54,7 +54,7 @@ struct Inner {
 
 struct State {
     hosts: Vec<HostState>,
-    /// `None` before the first decision, for the only host of a `database_url`, and for [`HostRole::Reading`].
+    /// The index of the serving host; `None` before the first decision, for an only host, and for replicas.
     serving: Option<usize>,
     failovers: u64,
     last_read: usize,
@@ -62,7 +62,7 @@ struct State {
 }
 
 struct HostState {
-    /// `None` until the first probe has ended, and from a failed connection until the next probe has ended.
+    /// The result of the last probe; `None` before the first one, and from a failed connection to the next one.
     health: Option<Health>,
     /// Cancelled when another host takes over from this host, or when this replica is lost. A new token then replaces the
     /// cancelled one.

@@ -37,7 +37,7 @@ pub enum Receipt {
     Gone,
 }
 
-/// Must run outside of a transaction, which CREATE TABLE would commit.
+/// Creates the table of receipts. Must run outside of a transaction, which CREATE TABLE would commit.
 pub async fn create_table(
     lease: &mut Lease,
     database: &DatabaseName,

@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA";
 const DATABASE: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = ?";
 const ALL_TABLES: &str = concat!("SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE ", is_table!());
-/// For a view, `TABLE_COMMENT` is the word VIEW.
+/// Selects the tables. For a view, `TABLE_COMMENT` is the word VIEW, and is left out.
 const TABLES: &str = concat!(
     "SELECT TABLE_NAME, TABLE_TYPE = 'VIEW', IF(TABLE_TYPE = 'VIEW', '', TABLE_COMMENT) FROM information_schema.TABLES \
      WHERE TABLE_SCHEMA = ? AND ",
     is_table!(),
     " ORDER BY TABLE_NAME COLLATE utf8mb3_bin"
 );
-/// `IS_UPDATABLE` is empty if something that the view reads is gone.
+/// Selects views that can't be written. `IS_UPDATABLE` is empty if something that the view reads is gone.
 const LIMITED_VIEWS: &str = "SELECT TABLE_NAME, IS_UPDATABLE = '' FROM information_schema.VIEWS \
      WHERE TABLE_SCHEMA = ? AND IS_UPDATABLE <> 'YES'";
 

@@ -190,15 +190,15 @@ pub async fn text(
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Counts rows inserted, deleted, or matched by an UPDATE. An upsert that returns no rows counts a changed row
-    /// twice.
+    /// The number of rows inserted, deleted, or matched by an UPDATE. An upsert that returns no rows counts a changed
+    /// row twice.
     pub affected: u64,
     /// JSON text; `null` for a row that was skipped because its key exists.
     pub keys: Vec<Vec<u8>>,
     /// JSON text; `null` for a skipped row and a record that the caller may not read.
     pub records: Vec<Vec<u8>>,
     pub last_insert_id: u64,
-    /// Set only for an insert that `database::coalesce` ran.
+    /// The position of the write, set only for an insert that `database::coalesce` ran.
     pub(super) position: Option<Position>,
     /// A record breaks a rule of the caller's role: the transaction must be rolled back.
     pub(super) denied: bool,

@@ -30,7 +30,7 @@ const ENTRY_BYTES: u64 = 256;
 const NAMES_TIMES: u64 = 8;
 /// The limit applies to one attempt, without the wait for a connection.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// Two connections, because one may wait for a locked table.
+/// The maximum number of a project's connections: two, because one may wait for a locked table.
 pub const CONNECTIONS_PER_PROJECT: usize = 2;
 /// Connections for statements (`pool_total`) per connection that reads descriptions.
 const POOL_TOTAL_PER_CONNECTION: usize = 8;
@@ -71,8 +71,8 @@ pub struct SchemaCache {
     relations: Arc<Versioned<DatabaseKey, (Arc<Relations>, usize)>>,
     databases: Arc<Versioned<DatabaseKey, Arc<[Arc<Table>]>>>,
     coverages: CharsetCoverages,
-    /// Counts schema changes made through this origin (0 without an entry). A description read at a smaller number is
-    /// not used. The map is not limited, but only an administrator creates projects.
+    /// The number of schema changes made through this origin (0 without an entry). A description read at a smaller
+    /// number is not used. The map is not limited, but only an administrator creates projects.
     versions: RwLock<HashMap<ProjectName, u64>>,
     loads: AtomicU64,
     hits: AtomicU64,
@@ -116,7 +116,7 @@ impl Described for Arc<[Arc<Table>]> {
 pub struct Views(HashSet<String>);
 
 impl Views {
-    /// `name` must be [`folded`].
+    /// Returns whether there is a view `name`, which must be [`folded`].
     pub fn has(&self, name: &str) -> bool {
         self.0.contains(name)
     }
@@ -177,12 +177,12 @@ impl SchemaCache {
         SchemaChange { cache: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }
 
-    /// Counts failed loads too. A load of all tables of a database counts as one.
+    /// Returns the number of loads, including failed ones. A load of all tables of a database counts as one.
     pub fn loads(&self) -> u64 {
         self.loads.load(Ordering::Relaxed)
     }
 
-    /// Counts cached descriptions that were returned without a wait.
+    /// Returns the number of cached descriptions that were returned without a wait.
     pub fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
@@ -309,7 +309,7 @@ impl SchemaCache {
         self.tables.load(key, (version, age), load).await
     }
 
-    /// If the new description is the first with stored code, marks the project's sessions to be reset: until now,
+    /// Marks the project's sessions to be reset if the new description is the first with stored code: until now,
     /// statements ran as if the table had none.
     fn note_stored_code(&self, key: &Key, table: &Table) {
         let had_none = |known: Arc<Found>| matches!(&*known, Found::Table(known) if !known.traits().stored_code);

@@ -17,7 +17,7 @@ use mysql_async::prelude::Queryable as _;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS, INCLUDE_BATCH_MAX_RECORDS};
 use std::time::{Duration, Instant};
 
-/// After this time the connection is killed, and MariaDB rolls back by itself.
+/// The time limit of a rollback. Then the connection is killed, and MariaDB rolls back by itself.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Dropping an open transaction kills the connection, so that MariaDB rolls back.

@@ -9,7 +9,7 @@ use super::Finding;
 use crate::config::{Config, StoreAddress};
 use crate::media::store::{Store, StoreError};
 
-/// Seconds since 1970; 0 if the clock is before 1970.
+/// Returns the seconds since 1970; 0 if the clock is before 1970.
 pub(super) fn clock() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |age| age.as_secs_f64())
 }

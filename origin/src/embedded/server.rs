@@ -262,7 +262,7 @@ fn path_argument(name: &str, path: &Path) -> std::ffi::OsString {
     argument
 }
 
-/// Fails if another user owns the socket's directory, as is possible in `/tmp`: that user could get the passwords.
+/// Checks the socket's directory: if another user owns it, as is possible in `/tmp`, that user could get the passwords.
 fn check_owner(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt;
     let owner = std::fs::symlink_metadata(directory)?.uid();

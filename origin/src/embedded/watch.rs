@@ -15,7 +15,7 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(100);
 
 const BACKOFF_MAX: Duration = Duration::from_secs(5);
 
-/// If MariaDB has run for longer than this time, the wait before the next restart is [`BACKOFF_FIRST`] again.
+/// The running time after which the wait before the next restart is [`BACKOFF_FIRST`] again.
 const BACKOFF_RESET_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

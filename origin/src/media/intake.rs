@@ -22,7 +22,7 @@ pub struct Examined {
     pub kind: MediaKind,
     pub mime: String,
     pub visibility: Visibility,
-    /// `None` unless the file was uploaded with the type `image`.
+    /// The picture's size and thumbnail; `None` unless the file was uploaded with the type `image`.
     pub picture: Option<Picture>,
 }
 

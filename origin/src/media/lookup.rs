@@ -79,12 +79,12 @@ impl Lookups {
         })
     }
 
-    /// Must be called after each commit that adds, replaces or deletes the file at `path`.
+    /// Removes a path from the cache. Must be called after each commit that adds, replaces or deletes the file.
     pub fn forget(&self, path: &FilePath) {
         self.entries.remove(path);
     }
 
-    /// Must be called after commits that make one of the project's folders private.
+    /// Removes a project from the cache. Must be called after commits that make a folder private.
     pub fn forget_project(&self, project: &ProjectName) {
         let mut generations = self.generations.write().unwrap_or_else(PoisonError::into_inner);
         *generations.entry(project.clone()).or_default() += 1;

@@ -11,7 +11,7 @@ use shared::upload::Visibility;
 
 #[derive(Clone, Debug)]
 pub struct UploadRights {
-    /// `None` if everything is allowed.
+    /// The rule of the caller's role; `None` if everything is allowed.
     rule: Option<BoundRule>,
     scope: FileScope,
     uploader: Option<Uploader>,

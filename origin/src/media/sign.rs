@@ -25,7 +25,7 @@ impl fmt::Debug for UrlSigner {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// Seconds since 1970: from this second on, the signature is invalid.
+    /// The second since 1970 from which the signature is invalid.
     pub expires_at: u64,
     text: String,
 }
@@ -41,7 +41,7 @@ impl UrlSigner {
         Self { key: secret.derive(LABEL) }
     }
 
-    /// `now` is in seconds since 1970.
+    /// Signs a file. `now` is in seconds since 1970.
     pub fn sign(&self, file: (MediaId, &FilePath), now: u64, signed_for: SignedFor) -> Signature {
         let expires_at = now.saturating_add(signed_for.seconds());
         let mac = self.mac(file, expires_at).finalize().into_bytes();

@@ -130,7 +130,7 @@ impl Installation {
         self.embedded.as_ref().and_then(Embedded::health)
     }
 
-    /// Whether another process, such as a running origin, runs the private MariaDB.
+    /// Returns whether another process, such as a running origin, runs the private MariaDB.
     pub fn is_in_use(&self) -> bool {
         self.embedded.as_ref().is_some_and(|embedded| embedded.health().is_none())
     }

@@ -51,7 +51,7 @@ const SESSION_NAME: &str = "console";
 pub struct IssuedKey {
     pub id: Uuid,
     pub token: String,
-    /// Seconds since 1970.
+    /// The time of expiry, in seconds since 1970.
     pub expires_at: Option<u64>,
     pub missing_claims: Vec<String>,
 }
@@ -108,7 +108,7 @@ impl Keys {
         self.issue_as(wanted, project, grant.into(), name, lifetime).await
     }
 
-    /// Issues a key for a caller. It must not outlive its creator, so that access for a limited time stays limited.
+    /// Issues a key for a caller. The key must not outlive the caller: access for a limited time stays limited.
     pub async fn issue_for(
         &self,
         creator: &Caller,

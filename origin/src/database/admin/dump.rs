@@ -26,11 +26,11 @@ const CODE_TIME: Duration = Duration::from_secs(5);
 /// The time for one project: in a restore for everything, in a backup for its rows, and again for all but tables.
 const PROJECT_TIME: Duration = Duration::from_secs(30 * 60);
 
-/// What a backup adds to [`PROJECT_TIME`] for the rows of a project, for each MiB of its tables. A compressed column may
-/// have a thousand times as many bytes as its table.
+/// The time that a backup adds to [`PROJECT_TIME`] for each MiB of a project's tables, for their rows. A compressed
+/// column may have a thousand times as many bytes as its table.
 const ROWS_TIME_PER_MIB: Duration = Duration::from_secs(1);
 
-/// What a restore adds to [`PROJECT_TIME`] for each MiB of statements.
+/// The time that a restore adds to [`PROJECT_TIME`] for each MiB of statements.
 const PROJECT_TIME_PER_MIB: Duration = Duration::from_secs(10);
 
 /// The largest packet that the driver allows.

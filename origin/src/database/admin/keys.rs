@@ -17,7 +17,7 @@ const IDS_MAX_COUNT: usize = 500;
 /// Increments the version that [`Admin::key_changes`] returns, which origins poll each second. Part of every
 /// transaction that revokes keys, adds or retires signing keys, changes roles or issuers, or deletes a project.
 pub(super) const CHANGED: &str = "UPDATE selkie.key_changes SET version = version + 1 WHERE id = 1";
-/// Like [`CHANGED`], for a change of one project, which [`PROJECT_CHANGED`] then records in the same transaction.
+/// Like [`CHANGED`], but for a change of one project, which [`PROJECT_CHANGED`] records in the same transaction.
 const ONE_CHANGED: &str =
     "UPDATE selkie.key_changes SET version = version + 1, of_projects = of_projects + 1 WHERE id = 1";
 const PROJECT_CHANGED: &str = "REPLACE INTO selkie.project_key_changes (project, version) \

@@ -13,7 +13,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(2);
 const LAG_MAX_SECONDS: u64 = 5;
 
-/// `wsrep_local_state` of a node that has all of the cluster's writes.
+/// The `wsrep_local_state` of a node that has all of the cluster's writes.
 const SYNCED: &str = "4";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Health {
 #[derive(Clone, Debug)]
 pub struct HostFacts {
     pub is_galera: bool,
-    /// `wsrep_cluster_status`; empty if MariaDB does not report it.
+    /// The value of `wsrep_cluster_status`; empty if MariaDB does not report it.
     pub cluster_status: String,
     pub binlog_format: String,
     pub is_well: bool,

@@ -12,7 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The pause between two looks for an idle connection, since one may be returned just before a request begins to wait.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Each KILL uses a connection outside of the budget.
+/// The maximum number of KILLs at a time. Each uses a connection outside of the budget.
 pub(crate) const KILLS_MAX_COUNT: usize = 16;
 
 pub(in crate::database) struct ConnectionBudget {

@@ -26,7 +26,7 @@ pub struct Reading {
     pub limit: Option<RowLimit>,
     pub counting: Option<Counting>,
     pub includes: Vec<Included>,
-    /// Must be set before the read runs if [`Reading::may_need_second_connection`].
+    /// The source of a second connection. Needed if [`Reading::may_need_second_connection`].
     pub second_connection: Option<SecondConnection>,
 }
 

@@ -26,7 +26,7 @@ pub enum StepKind {
 pub struct StatementStats {
     rows: AtomicU64,
     db_micros: AtomicU64,
-    /// `None` if the request is not recorded for a trace.
+    /// The steps so far; `None` if the request is not recorded for a trace.
     steps: Option<Mutex<Steps>>,
     position: Mutex<Option<Position>>,
 }
@@ -34,7 +34,7 @@ pub struct StatementStats {
 #[derive(Debug, Default)]
 struct Steps {
     list: Vec<Step>,
-    /// `None` if the next statements belong to the last step or, without any step, are a BEGIN.
+    /// The next step; `None` if the next statements belong to the last step or, without any step, are a BEGIN.
     next: Option<StepKind>,
 }
 

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// From this age, a description of a table is reloaded in the background when it is used.
+/// The age from which a table's description is reloaded in the background when a request uses the description.
 const REFRESH_AFTER: Duration = Duration::from_secs(2);
-/// From this age, a value is reloaded before a request uses it.
+/// The age from which a value is reloaded before a request uses the value.
 const STALE_AFTER: Duration = Duration::from_secs(4);
-/// From this age, a description of a table is not used, even if reloading it fails.
+/// The age from which a table's description is not used, even if reloading fails.
 const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
 
 /// How recent a schema must be. Only requests for the same age share a load: a load for another age may have begun
@@ -39,7 +39,7 @@ pub(super) trait Described: Clone + Send + Sync + 'static {
 pub(super) struct Entry<V> {
     pub(super) value: V,
     read_at: Instant,
-    /// When the value was read, or when reloading it last failed.
+    /// The time when the value was read, or when reloading it last failed.
     checked_at: Instant,
     version: u64,
     refreshing: AtomicBool,
@@ -71,8 +71,8 @@ pub(super) struct Versioned<K, V: Described> {
 }
 
 impl<K: Clone + Eq + Hash + Send + Sync + 'static, V: Described> Versioned<K, V> {
-    /// `expected_count` is the initial capacity; the limit is in bytes. A smaller number gives fewer shards: 100 gives
-    /// two. A value that is larger than a shard is never cached.
+    /// Makes a cache. `expected_count` is the initial capacity, and decides the number of shards: 100 gives two. The
+    /// limit is in bytes. A value that is larger than a shard is never cached.
     pub(super) fn new(expected_count: usize) -> Arc<Self> {
         let entries = Cache::with_weighter(expected_count, DESCRIPTIONS_CACHE_MAX_BYTES, Bytes);
         Arc::new(Self { entries, loads: SingleFlight::default() })

@@ -131,8 +131,8 @@ impl PublicationParts {
     }
 }
 
-/// After an error, waits for the requests in flight: otherwise an object could be stored after the caller has deleted
-/// it.
+/// Stores all objects. After an error, waits for the requests in flight: otherwise an object could be stored after the
+/// caller has deleted it.
 async fn store_all(objects: Vec<(ObjectKey, Object)>, store: &Store) -> Result<(), StoreError> {
     let has_failed = AtomicBool::new(false);
     let mut storing = stream::iter(objects)

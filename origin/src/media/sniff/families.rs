@@ -7,7 +7,6 @@ pub(super) fn lists(types: &str, mime: &str) -> bool {
     types.split_ascii_whitespace().any(|listed| listed == mime)
 }
 
-/// Each type with its synonyms.
 pub(super) const SYNONYMS: &[(&str, &str)] = &[
     ("image/jpeg", "image/jpg image/pjpeg image/jfif"),
     ("image/png", "image/apng image/x-png image/vnd.mozilla.apng"),

@@ -12,7 +12,7 @@ const MIME_MAX_BYTES: usize = 255;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileType {
-    /// In lower case, without parameters.
+    /// The media type in lower case, without parameters.
     pub mime: String,
     pub sniffed: Option<Sniffed>,
 }

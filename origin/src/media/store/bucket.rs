@@ -44,7 +44,7 @@ pub(super) struct Timeouts {
     /// The time limit for the head of a response, and for each pause in the body. A part must be sent within this time:
     /// 8 MiB in 30 s need 2.3 Mbit/s.
     pub(super) answer: Duration,
-    /// No further attempt is made when this time has passed since the first attempt began.
+    /// The time since the first attempt began after which no further attempt is made.
     pub(super) retry: Duration,
     pub(super) retries_max: usize,
 }

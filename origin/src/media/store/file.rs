@@ -29,7 +29,7 @@ pub(super) struct StagedFile {
     written: u64,
     /// The first bytes, for type detection; empty for a new file.
     head: Vec<u8>,
-    /// `None` after resuming at an offset above 0, since the earlier bytes were not hashed.
+    /// The hash so far; `None` after resuming at an offset above 0, since the earlier bytes were not hashed.
     hash: Option<Sha256>,
     sha256: Option<[u8; 32]>,
     /// Keeps this process' folder from being deleted.

@@ -170,7 +170,7 @@ fn drop_elsewhere(file: Box<StagedFile>) {
 
 #[derive(Debug)]
 pub struct Staged {
-    /// `None` only while this value is dropped or consumed.
+    /// The file; `None` only while this value is dropped or consumed.
     file: Option<Box<StagedFile>>,
     size: u64,
     sha256: [u8; 32],

@@ -74,7 +74,7 @@ impl Caller {
         self.principal().key_id()
     }
 
-    /// Seconds since 1970.
+    /// Returns the time of expiry, in seconds since 1970.
     pub fn expires_at(&self) -> Option<u64> {
         self.principal().expires_at()
     }

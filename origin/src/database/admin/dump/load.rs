@@ -52,13 +52,13 @@ pub struct Loader {
     admin: Admin,
     conn: Conn,
     user: String,
-    /// `None` for the admin account.
+    /// The project's time that is used up; `None` for the admin account.
     spent: Option<Spent>,
     /// MariaDB's `max_allowed_packet`.
     packet_max_bytes: usize,
     database: String,
     settings: Settings,
-    /// For each database, its default collation now, and the statement that sets the proper one.
+    /// For each database, the present default collation and the statement that sets the proper collation.
     collations: HashMap<String, (String, Vec<u8>)>,
     lost: HashSet<(String, String)>,
     /// Views that MariaDB refused, perhaps because a view that they need comes later.

@@ -47,7 +47,7 @@ const GONE: [u16; 4] =
 /// Names and tables compare without case and accents in `information_schema`, so each condition is repeated on bytes.
 const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES
     WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME";
-/// As text, MariaDB prints a FLOAT with six digits only.
+/// Selects the columns of a table. FLOAT is marked: as text, MariaDB prints a FLOAT with six digits only.
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE = 'float' FROM information_schema.COLUMNS
     WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE()
     AND TABLE_NAME = ? AND BINARY TABLE_NAME = ? AND IS_GENERATED = 'NEVER' ORDER BY ORDINAL_POSITION";

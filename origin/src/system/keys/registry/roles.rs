@@ -31,7 +31,7 @@ type RoleKey = (ProjectName, RoleName);
 #[derive(Clone, Debug)]
 struct Cached {
     generation: u64,
-    /// `None` if the project has no such role: valid tokens of its users may name any.
+    /// The role; `None` if the project has no such role: valid tokens of its users may name any.
     role: Option<Arc<ProjectRole>>,
     bytes: u64,
 }
