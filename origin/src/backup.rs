@@ -1,7 +1,7 @@
 //! Saves an installation's databases and media to a directory or a bucket, and restores them. A backup has the form of
-//! a media store. Its objects are copies of the media, a dump of each project's databases, and a list of the copies. A
-//! manifest names the dumps and the list. It is written last, so that an interrupted backup has no manifest of its own
-//! and can't be restored by mistake.
+//! a media store, whose objects are copies of the media, a dump of each project's databases, and a list of the copies.
+//! A manifest names the dumps and the list. The manifest is written last, so that an interrupted backup has no manifest
+//! of its own and can't be restored by mistake.
 
 mod copy;
 mod dumps;

@@ -154,8 +154,8 @@ fn scalar_text(value: toml::Value) -> Option<String> {
 /// The maximum size of a secret's file. A longer file is probably the wrong file.
 const SECRET_FILE_MAX_BYTES: u64 = 64 * 1024;
 
-/// Reads the value of a secret setting from a file named by a variable such as `SELKIE_SECRET_FILE`, for the credentials
-/// of systemd and the secrets of Docker and Kubernetes.
+/// Reads a secret setting from a file that a variable such as `SELKIE_SECRET_FILE` names, for the credentials of
+/// systemd and the secrets of Docker and Kubernetes.
 fn read_secret(setting: &'static Setting, sources: &Sources) -> Result<Option<String>, ConfigError> {
     let Some(file_variable) = setting.file_variable() else {
         return Ok(None);

@@ -18,8 +18,8 @@ pub struct AccountSource {
     repairs: Arc<Repairs>,
 }
 
-/// A repair reads all accounts of MariaDB under the administrator account, which has few connections. So only one runs at
-/// a time, and concurrent requests of a project share it.
+/// The repairs of accounts. One repair runs at a time, since a repair reads all accounts of MariaDB under the
+/// administrator account, which has few connections. Concurrent requests of a project share a repair.
 #[derive(Debug)]
 struct Repairs {
     running: SingleFlight<ProjectName, (), Unrepaired>,

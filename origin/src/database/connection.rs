@@ -54,7 +54,7 @@ pub(super) struct Connection {
     used_at: Instant,
     epoch: u64,
     trusted: u64,
-    /// MariaDB closes the connection when it gets a packet larger than `max_allowed_packet`.
+    /// MariaDB's `max_allowed_packet`. MariaDB closes the connection when it gets a larger packet.
     packet_max_bytes: usize,
     pub(super) slot: Slot,
     pub(super) host: Host,

@@ -47,8 +47,8 @@ struct Inner {
     state: Mutex<State>,
     wake: Vec<Notify>,
     verdicts: watch::Sender<u64>,
-    /// Whether other servers may replicate from the serving host. If so, and if it has a binary log, or on a Galera
-    /// cluster, a write asks MariaDB for the position that it reached.
+    /// Whether other servers may replicate from the serving host. If so, and if the host has a binary log, a write asks
+    /// MariaDB for the position that it reached. On a Galera cluster, every write does.
     has_replicas: AtomicBool,
 }
 

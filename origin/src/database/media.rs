@@ -48,7 +48,7 @@ const IDLE_TTL: Duration = Duration::from_secs(120);
 /// limits for one statement (see [`SESSION`]), so that MariaDB's error usually arrives first.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Functions that get a list of object keys of any length split it into statements for at most this many keys.
+/// The maximum number of object keys in one statement. Functions that get a longer list split the list.
 const KEYS_MAX_COUNT: usize = 500;
 
 /// Session settings of each connection: strict SQL mode, UTC, and limits in seconds on lock waits and statements.

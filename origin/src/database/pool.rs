@@ -40,8 +40,8 @@ pub struct PoolSettings {
     pub size: usize,
     /// The maximum number of connections of all accounts together, and again of those to replicas.
     pub total: usize,
-    /// The tickets (see `Pools::ticket`) that one account may have beyond `size`, or [`project_quota::beyond`] it for callers
-    /// that wait with few requests. Further requests fail with [`DbError::Overloaded`].
+    /// The maximum number of tickets (see `Pools::ticket`) of an account beyond `size`; callers that wait with few
+    /// requests may go [`project_quota::beyond`]. Further requests fail with [`DbError::Overloaded`].
     pub queue: usize,
     /// The limit applies to the wait for a connection of the account, and again to the wait for a slot of `total`.
     pub wait_timeout: Duration,

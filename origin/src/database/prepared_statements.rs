@@ -1,5 +1,5 @@
-//! Values of prepared statements, and a cache of one connection's statements by their SQL text. Unlike the driver's own cache, it does not parse
-//! each text for named parameters. It closes a statement that leaves the cache, so that MariaDB holds no more statements.
+//! Values of prepared statements, and a cache of a connection's statements by SQL text. Unlike the driver's own cache,
+//! this cache does not parse texts for named parameters, and it closes the statements that it drops.
 
 use super::json;
 use crate::query::plan::Param;

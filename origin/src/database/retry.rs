@@ -1,5 +1,5 @@
-//! Retries: of a request's work, once, if its error allows that; with exponential back-off and jitter, of work that
-//! conflicts with concurrent work.
+//! Retries a request's work once, if the error allows that. Retries work that conflicts with concurrent work with
+//! exponential back-off and jitter.
 
 use super::schema_cache::SchemaAge;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Short-lived cache of media rows by path. A change by another process is visible within [`FOUND_FOR`], or later while
-//! a slow look-up of the path is in progress; a change by this process at once, if the outcome of its commit is known.
+//! Short-lived cache of media rows by path. A change by another process is visible within [`FOUND_FOR`], or after a
+//! slow look-up of the path that is in progress. A change by this process is visible at once, if its commit is known.
 
 use crate::database::media::MediaRow;
 use quick_cache::sync::Cache;

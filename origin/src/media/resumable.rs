@@ -1,6 +1,6 @@
-//! Resumable uploads. Each has a row with the declared properties of the file and, until it is finished, a file on the
-//! disk of the origin that created it. The length of the file, once synced, is the upload's offset, so an upload can be
-//! resumed after a crash at any moment.
+//! Resumable uploads. An upload has a row with the declared properties of the file and, until it is finished, a file on
+//! the disk of the origin that created the upload. The length of that file, once synced, is the upload's offset, so an
+//! upload can be resumed after a crash at any moment.
 
 mod locked_upload;
 

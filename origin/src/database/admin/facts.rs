@@ -61,7 +61,7 @@ const DEFINERS: &str = "SELECT CONCAT('view ', TABLE_SCHEMA, '.', TABLE_NAME), D
     FROM information_schema.EVENTS WHERE EVENT_SCHEMA = ?";
 
 impl Admin {
-    /// Returns what runs with the rights of its definer in a database, such as `view shop.sales`, each with its definer,
+    /// Returns what runs with its definer's rights in a database, such as `view shop.sales`, each with the definer,
     /// such as `root@localhost`.
     pub async fn definers(&self, database: &DatabaseName) -> Result<Vec<(String, String)>, AdminError> {
         let mut conn = self.conn().await?;

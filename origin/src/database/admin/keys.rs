@@ -148,7 +148,7 @@ impl Admin {
         Ok(Inserted::of(conn.affected_rows()))
     }
 
-    /// Returns the number of a project's keys that are neither revoked nor expired at `now`, and of the other ones.
+    /// Returns the number of a project's keys that are valid at `now`, and of those that are revoked or expired.
     pub async fn count_keys(&self, of: &ProjectName, now: u64) -> Result<(usize, usize), AdminError> {
         let mut conn = self.conn().await?;
         let query = "SELECT COUNT(IF(revoked_at IS NULL AND COALESCE(expires_at > ?, TRUE), 1, NULL)), COUNT(*) \
@@ -374,8 +374,8 @@ impl Admin {
     }
 
     /// Runs `changes` of project `of`, or of all projects if `of` is `None`, in one transaction that begins with
-    /// [`CHANGED`] or [`ONE_CHANGED`], whose row lock makes concurrent calls wait for each other. In a cluster, whose nodes share no locks, only one of several concurrent transactions commits, and
-    /// the other calls fail with [`AdminError::Contended`].
+    /// [`CHANGED`] or [`ONE_CHANGED`], so that a row lock makes concurrent calls wait. Nodes of a cluster share no
+    /// locks: of concurrent transactions only one commits, and the other calls fail with [`AdminError::Contended`].
     pub(super) async fn change_keys(
         &self,
         of: Option<&ProjectName>,

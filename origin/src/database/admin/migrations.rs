@@ -181,8 +181,8 @@ const ROLES: Migration = Migration {
     ],
 };
 
-/// Adds the creator of a key: the id of the key, or of the user, that created it over HTTP. Also adds for each project the
-/// version of its last change, and the number of changes that were of one project: the other ones concern all projects.
+/// Adds the creator of a key: the id of the key, or of the user, that created the key over HTTP. Also adds for each
+/// project the version of its last change, and the number of changes that each concerned a single project.
 const KEYS: Migration = Migration {
     name: "creators of keys, and changes by project",
     statements: &[

@@ -85,7 +85,7 @@ impl ReadableFiles {
         (own.is_some() && file.uploader == *own) || file.folder.lineage().any(is_named)
     }
 
-    /// Returns the same condition in SQL, with its values; `None` if it holds for all files.
+    /// Returns the SQL condition for these files, with its values; `None` if all files are readable.
     pub(super) fn condition(&self) -> Option<(String, Vec<Value>)> {
         let Self::Some { own, folders } = self else {
             return None;

@@ -44,8 +44,8 @@ pub struct RowLimit {
     /// Whether `limit` is the maximum of the server or of the caller's role, and the request asks for more rows.
     pub is_maximum: bool,
     pub next: Option<NextPage>,
-    /// The response's head says that rows follow. In formats without a trailer, rows that the head does not announce
-    /// are an error: tables of engines without transactions get them in spite of the snapshot.
+    /// Whether the response's head says that rows follow. Formats without a trailer fail if rows follow unannounced:
+    /// tables of engines without transactions may get such rows in spite of the snapshot.
     pub is_announced: bool,
 }
 

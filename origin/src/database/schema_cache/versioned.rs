@@ -131,8 +131,8 @@ impl<K: Clone + Eq + Hash + Send + Sync + 'static, V: Described> Versioned<K, V>
         self.entries.insert(key, Arc::new(Entry { value, read_at, checked_at: read_at, version, refreshing }));
     }
 
-    /// Returns the value that `entry` holds if reloading it failed with a status of 500 or above, provided that it is
-    /// of this version and younger than [`KEPT_WHILE_FAILING`].
+    /// Returns the value that `entry` holds if reloading failed with a status of 500 or above, and the entry is of this
+    /// version and younger than [`KEPT_WHILE_FAILING`].
     pub(super) fn keep_while_failing(
         &self,
         key: K,

@@ -1,4 +1,4 @@
-//! Decodes images on threads of low priority and within a memory budget, for the projects in turn, and for the callers of
+//! Decodes images on threads of low priority and within a memory budget. Projects take turns, and so do the callers of
 //! a project. A decoder that hangs can't be stopped, so size and estimated memory are checked before decoding.
 
 use super::{ImageFault, Limits, Picture, open};

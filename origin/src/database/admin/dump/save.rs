@@ -107,7 +107,7 @@ impl Admin {
 }
 
 impl Dump {
-    /// Reads databases, and writes their records to `sink`. Objects that MariaDB can't read are left out. `routines` reads
+    /// Reads databases and writes their records to `sink`, without objects that MariaDB can't read. `routines` reads
     /// the routines instead: MariaDB shows those of other definers to the admin account only, and runs nothing for it.
     pub async fn save<E: From<AdminError>>(
         &mut self,

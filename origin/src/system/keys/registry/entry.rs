@@ -1,6 +1,6 @@
 //! A cached token: its caller or error, how long the entry may be used, and its memory. An entry counts only in the
-//! generation of its project in which it was looked up: this origin counts the changes of each project's keys, roles and
-//! issuers that it has noticed.
+//! *generation* of its project in which it was looked up: the number of changes to the project's keys, roles and
+//! issuers that this origin has noticed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

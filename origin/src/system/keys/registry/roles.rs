@@ -62,8 +62,8 @@ impl Roles {
         Self { admin, slots, cached: Arc::new(cached), views: Arc::default(), loads: SingleFlight::default() }
     }
 
-    /// Reads the role in the given generation or later. Concurrent calls for the same role share one query, and a project
-    /// has a share of the few connections.
+    /// Reads the role in the given generation or later. Concurrent calls for the same role share one query, and a
+    /// project has only a share of the few connections.
     pub(super) async fn role(
         &self,
         project: &ProjectName,
