@@ -256,7 +256,7 @@ impl ServiceState {
     }
 }
 
-/// The maximum number of API descriptions in memory: 15 MB for 1,000 tables, at most `API_DESCRIPTION_MAX_BYTES`.
+/// The maximum number of API descriptions in memory. One takes 15 MB for 1,000 tables.
 const DESCRIPTIONS_MAX_COUNT: u64 = 8;
 const DESCRIPTIONS_PER_PROJECT_MAX_COUNT: u64 = 4;
 

@@ -100,11 +100,11 @@ impl<S: Hash> Hash for Key<S> {
 struct Waiter<K: CoalescedStatement> {
     item: K::Item,
     caller: AnswerSender<K>,
-    /// The ticket counts the request in the account's queue until dropped.
+    /// Counts the request in the account's queue until dropped.
     _ticket: QueueTicket,
 }
 
-/// The channel is closed once the request no longer waits (client disconnected, time over).
+/// Sends the result to a waiting request. Closed once the request no longer waits (client disconnected, time over).
 type AnswerSender<K> = oneshot::Sender<Answer<K>>;
 
 type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;

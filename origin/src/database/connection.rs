@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 /// A connection is pinged before a lease if its last lease began longer ago than this, unless its session is reset.
 const PING_AFTER_IDLE: Duration = Duration::from_secs(20);
 pub(crate) const KILLS_PER_ACCOUNT_MAX_COUNT: usize = 4;
-/// The timeout includes the wait for a permit and opening a connection.
+/// The time limit for a KILL, with the wait for a permit and the opening of a connection.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The largest packet that the driver sends or accepts, and so the largest row.
 const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -71,8 +71,8 @@ pub(super) enum DefaultSchema {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SessionState {
     Pristine,
-    /// The session has only state that no statement of this program reads: a reset is needed only before a caller's
-    /// SQL.
+    /// The session has state that only a caller's SQL could read, but no statement of this program: a reset is needed
+    /// only before a caller's SQL.
     Used,
     Dirty,
 }
@@ -80,10 +80,10 @@ pub(super) enum SessionState {
 pub(super) struct Connector {
     hosts: Hosts,
     opts: Vec<Opts>,
-    /// Connections opened before the last increment are closed instead of leased.
+    /// A number that grows when the open connections are to be closed instead of leased.
     epoch: AtomicU64,
-    /// Incremented when statements may have changed session state without marking their session as dirty, for example
-    /// because a trigger was not known yet. Sessions older than the increment are reset before their next use.
+    /// A number that grows when statements may have changed session state without marking their session as dirty, for
+    /// example because a trigger was not known yet. Sessions from before are reset before their next use.
     trust: AtomicU64,
     kills: Arc<Semaphore>,
     budget: Arc<ConnectionBudget>,
@@ -292,7 +292,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The default schema stays (MariaDB's manual, `COM_RESET_CONNECTION`).
+    /// Resets the session. The default schema stays (MariaDB's manual, `COM_RESET_CONNECTION`).
     pub(super) async fn reset(&mut self) -> Result<(), DbError> {
         self.statements.forget();
         self.conn.query_drop("ROLLBACK").await?;

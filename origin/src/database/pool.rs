@@ -31,7 +31,7 @@ use uuid::Uuid;
 /// The maximum length of all accounts' queues together, as a multiple of that of one account's queue (`pool_queue`).
 pub const QUEUES_OF_ALL: usize = 4;
 
-/// The time counts from the start of the connection's last lease.
+/// The idle time after which a connection is closed, counted from the start of its last lease.
 const CLOSE_AFTER_IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Copy, Debug)]
@@ -43,9 +43,9 @@ pub struct PoolSettings {
     /// The maximum number of tickets (see `Pools::ticket`) of an account beyond `size`; callers that wait with few
     /// requests may go [`project_quota::beyond`]. Further requests fail with [`DbError::Overloaded`].
     pub queue: usize,
-    /// The limit applies to the wait for a connection of the account, and again to the wait for a slot of `total`.
+    /// The time limit for the wait for a connection of the account, and again for the wait for a slot of `total`.
     pub wait_timeout: Duration,
-    /// The limit also applies to checking a connection before it is leased again.
+    /// The time limit for opening a connection, and for checking a connection before the next lease.
     pub connect_timeout: Duration,
     pub query_timeout: Duration,
 }

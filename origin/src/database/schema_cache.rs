@@ -172,7 +172,7 @@ impl SchemaCache {
         described(&Box::pin(self.load(key, SchemaAge::Fresh)).await?, path)
     }
 
-    /// Dropping the guard expires the project's cached schema, unless the statement did not run.
+    /// Returns a guard whose drop expires the project's cached schema, unless the statement did not run.
     pub fn change_guard(self: &Arc<Self>, project: &ProjectName) -> SchemaChange {
         SchemaChange { cache: Arc::clone(self), project: project.clone(), effect: SchemaEffect::Possible }
     }

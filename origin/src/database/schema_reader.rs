@@ -270,11 +270,11 @@ async fn missing(connection: &mut Connection, database: &DatabaseName) -> Result
 struct Facts {
     primary: Vec<String>,
     keys: Vec<Vec<String>>,
-    /// The names of the unique keys of each column that alone has some.
+    /// For each column, the names of the unique keys over this column alone.
     unique: HashMap<String, Vec<String>>,
-    /// The names of the table's CHECK constraints over each column that alone has some.
+    /// For each column, the names of the table's CHECK constraints over this column alone.
     checks: HashMap<String, Vec<String>>,
-    /// The names of the full-text indexes of each column that has some.
+    /// For each column, the names of its full-text indexes.
     full_text: HashMap<String, Vec<String>>,
     json: HashSet<String>,
     references: HashMap<String, Reference>,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// The time limit of a rollback. Then the connection is killed, and MariaDB rolls back by itself.
 const ROLLBACK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Dropping an open transaction kills the connection, so that MariaDB rolls back.
+/// An open transaction. Dropping it kills the connection, so that MariaDB rolls back.
 pub struct Transaction<'a> {
     lease: &'a mut Lease,
     progress: &'a StatementStats,

@@ -31,8 +31,8 @@ pub struct UserSql {
     pub schema: Option<DatabaseName>,
     /// A statement that may return several result sets needs the envelope format.
     pub effects: Effects,
-    /// Dropped before the last chunk is sent, or when the statement fails or is cancelled. `None` if the statement
-    /// can't change the schema.
+    /// A guard that is dropped before the last chunk is sent, or when the statement fails or is cancelled. `None` if
+    /// the statement can't change the schema.
     pub change: Option<SchemaChange>,
     pub format: Format,
 }
@@ -121,8 +121,8 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
     })
 }
 
-/// Returns whether the response gets a position: false for the words in `READS`, even if the statement calls a function
-/// that writes.
+/// Returns whether the response gets a position: false for a statement that begins with a word in `READS`, even if the
+/// statement calls a function that writes.
 fn may_write(text: &str) -> bool {
     const READS: [&str; 6] = ["select", "show", "explain", "describe", "desc", "table"];
     // Skips the comment that this program puts before the statement.

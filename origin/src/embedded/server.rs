@@ -52,7 +52,7 @@ pub(super) struct MariadbServer {
 }
 
 impl MariadbServer {
-    /// Creates the data directory, under a temporary name until complete, so that an interruption leaves none.
+    /// Creates the data directory, under a temporary name until complete, in case of an interruption.
     pub(super) async fn install(&self) -> Result<(), EmbeddedError> {
         if self.layout.data().is_dir() {
             return Ok(());

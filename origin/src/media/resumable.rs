@@ -33,8 +33,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10 * 60);
 
 const SWEPT_MAX_COUNT: usize = 500;
 
-/// Sweeps delete a file that was last written longer ago than the lifetime of uploads plus this time, whether or not
-/// the upload still has a row.
+/// A time beyond the lifetime of uploads. Sweeps delete a file whose last write is older than both together, whether or
+/// not the upload still has a row.
 const ORPHAN_GRACE: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Clone, Debug)]

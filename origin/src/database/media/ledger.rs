@@ -90,7 +90,7 @@ impl MediaTable {
         Ok(())
     }
 
-    /// Returns those of `keys` to whose objects a file refers or that are in the ledger.
+    /// Returns those of `keys` that are in the ledger, or to whose object a file refers.
     pub async fn known(&self, keys: &[ObjectKey]) -> Result<HashSet<ObjectKey>, TableError> {
         let mut known = HashSet::new();
         for keys in keys.chunks(KEYS_MAX_COUNT) {

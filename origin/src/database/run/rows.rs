@@ -26,8 +26,8 @@ pub struct SecondConnection {
     pub project: ProjectName,
     pub access: Access,
     pub caller: Uuid,
-    /// Limits the requests that wait for a second connection while holding a first: otherwise such requests could hold
-    /// the whole pool and wait for each other.
+    /// Limits the requests that wait for a second connection while they hold a first connection: otherwise they could
+    /// hold the whole pool and wait for each other.
     pub guard: Guard,
 }
 
