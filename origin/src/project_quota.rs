@@ -137,7 +137,7 @@ impl ProjectQuota {
         Ok(self.guard(project, caller, amount))
     }
 
-    /// Refuses if nothing more can be taken. Takes nothing itself.
+    /// Returns an error if nothing more can be taken. Takes nothing itself.
     pub fn check_as(&self, project: &ProjectName, caller: Uuid) -> Result<(), Refused> {
         self.inner.check(&self.inner.taken(), project, caller, 1)
     }

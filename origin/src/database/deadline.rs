@@ -24,7 +24,7 @@ pin_project! {
     }
 }
 
-/// A step is cancelled after `time`, or when the host of its connection is left (see the module `hosts`).
+/// The limit of a step, which is cancelled after `time`, or when the connection's host is left (see `hosts`).
 #[derive(Clone, Debug)]
 pub(super) struct Limit {
     pub(super) time: Duration,

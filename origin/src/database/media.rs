@@ -56,7 +56,7 @@ const SESSION: &str = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES,NO_ENGINE_SUB
      time_zone = '+00:00', autocommit = 1, lock_wait_timeout = 10, innodb_lock_wait_timeout = 10, \
      max_statement_time = 15";
 
-/// How often a statement or transaction is run at most, if each run fails because of a deadlock or a concurrent change
+/// The maximum number of runs of a statement or transaction that fails because of a deadlock or a concurrent change
 /// ([`TableError::Contended`]), and the pauses between the runs.
 const RETRIES: Retries = Retries { tries: 6, pause: Duration::from_millis(5) };
 

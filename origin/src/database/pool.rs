@@ -79,7 +79,7 @@ pub struct Lessee<'a> {
     pub caller: Uuid,
 }
 
-/// There is one map for each access, so that a look-up allocates nothing.
+/// The accounts by project, in one map for each access, so that a look-up allocates nothing.
 #[derive(Default)]
 struct Accounts {
     full: HashMap<ProjectName, Arc<Account>>,

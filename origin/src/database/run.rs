@@ -37,7 +37,7 @@ pub(super) const CHUNK_BYTES: usize = 32 * 1024;
 /// The initial capacity of a chunk's buffer: enough for most chunks with the row that completes them.
 pub(super) const CHUNK_ROOM_BYTES: usize = CHUNK_BYTES + CHUNK_BYTES / 4;
 const ONE_CAPACITY: usize = 1024;
-/// MariaDB ignores the snapshot at other isolation levels.
+/// Begins a snapshot, which MariaDB ignores at other isolation levels.
 const SNAPSHOT: [&str; 2] =
     ["SET TRANSACTION ISOLATION LEVEL REPEATABLE READ", "START TRANSACTION WITH CONSISTENT SNAPSHOT"];
 
@@ -193,14 +193,14 @@ pub struct Written {
     /// The number of rows inserted, deleted, or matched by an UPDATE. An upsert that returns no rows counts a changed
     /// row twice.
     pub affected: u64,
-    /// JSON text; `null` for a row that was skipped because its key exists.
+    /// The keys as JSON texts; `null` for a row that was skipped because its key exists.
     pub keys: Vec<Vec<u8>>,
-    /// JSON text; `null` for a skipped row and a record that the caller may not read.
+    /// The records as JSON texts; `null` for a skipped row and a record that the caller may not read.
     pub records: Vec<Vec<u8>>,
     pub last_insert_id: u64,
     /// The position of the write, set only for an insert that `database::coalesce` ran.
     pub(super) position: Option<Position>,
-    /// A record breaks a rule of the caller's role: the transaction must be rolled back.
+    /// Whether a record breaks a rule of the caller's role: then the transaction must be rolled back.
     pub(super) denied: bool,
 }
 

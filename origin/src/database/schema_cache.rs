@@ -28,11 +28,11 @@ const DATABASES_EXPECTED_COUNT: usize = 50;
 const ENTRY_BYTES: u64 = 256;
 /// A foreign key's memory as a multiple of its names' bytes: each key is in several lists.
 const NAMES_TIMES: u64 = 8;
-/// The limit applies to one attempt, without the wait for a connection.
+/// The time limit for one attempt to load, without the wait for a connection.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of a project's connections: two, because one may wait for a locked table.
 pub const CONNECTIONS_PER_PROJECT: usize = 2;
-/// Connections for statements (`pool_total`) per connection that reads descriptions.
+/// The number of connections for statements (`pool_total`) for each connection that reads descriptions.
 const POOL_TOTAL_PER_CONNECTION: usize = 8;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -94,7 +94,7 @@ impl Described for Arc<Found> {
 
 impl Described for Arc<Views> {
     fn bytes(&self) -> u64 {
-        /// A `String` in a `HashSet`, and the least memory of its text.
+        /// The memory of a `String` in a `HashSet`, and the minimum memory of its text.
         const NAME_BYTES: usize = 2 * size_of::<String>();
         (NAME_BYTES + self.0.iter().map(|name| NAME_BYTES + name.len()).sum::<usize>()) as u64
     }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use types::Types;
 
-/// Excludes sequences, and names such as `seq_1_to_9`, for which the SEQUENCE engine creates a table on use.
+/// Matches tables and views, without sequences and names such as `seq_1_to_9`, which the SEQUENCE engine creates.
 macro_rules! is_table {
     () => {
         "TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED', 'VIEW') AND COALESCE(ENGINE, '') <> 'SEQUENCE'"
@@ -64,7 +64,7 @@ const DATABASES: &str = "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA LIM
 
 const VIEWS: &str = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'VIEW'";
 
-/// Larger descriptions are parsed on a thread for blocking work.
+/// The size above which a description is parsed on a thread for blocking work.
 const PARSED_AT_ONCE_MAX_BYTES: usize = 256 * 1024;
 
 type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
@@ -207,12 +207,12 @@ struct TableRows {
     transactional: bool,
     innodb: bool,
     columns: Vec<ColumnRow>,
-    /// Holds the names of index and column, and whether it is a full-text index, for each column of such an index, of a
-    /// unique index or of the primary key.
+    /// For each column of a full-text index, of a unique index or of the primary key: the names of index and column,
+    /// and whether the index is a full-text index.
     indexes: Vec<IndexRow>,
     /// Column, referenced table and referenced column, for each column of a foreign key.
     references: Vec<(String, String, String)>,
-    /// Name and condition of each CHECK. A column's own has no name here.
+    /// Name and condition of each CHECK. A column's own CHECK has no name here.
     checks: Vec<(String, String)>,
     triggers: u64,
     update_triggers: bool,
@@ -398,8 +398,8 @@ fn column(
     })
 }
 
-/// The leading characters (or bytes) to sort by; `None` if MariaDB compares whole values. MariaDB compares only the
-/// first `max_sort_length` bytes of a value's sort key, which each session sets to 1,024 or more.
+/// Returns the number of leading characters (or bytes) to sort by; `None` if whole values can be compared. MariaDB
+/// compares only the first `max_sort_length` bytes of a value's sort key, which each session sets to 1,024 or more.
 fn sorted_chars(data_type: &str, type_text: &str, collation: &str) -> Option<u16> {
     const SORTED_BYTES: u16 = 1_024;
     const BEGINNING_CHARS: u16 = 256;

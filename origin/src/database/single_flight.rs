@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Running<K, V, E> = HashMap<K, Shared<BoxFuture<'static, Result<V, E>>>>;
 
-/// The number of loads is not limited here; loads wait for a pooled connection, for a limited time.
+/// The loads in progress. Their number is not limited here: loads wait for a pooled connection for a limited time.
 pub(crate) struct SingleFlight<K, V, E> {
     running: Arc<Mutex<Running<K, V, E>>>,
 }

@@ -29,7 +29,7 @@ const RESULTS_HELD_MAX_BYTES: usize = 16 * 1024 * 1024;
 pub struct UserSql {
     pub statement: Statement,
     pub schema: Option<DatabaseName>,
-    /// A statement that may return several result sets needs the envelope format.
+    /// What the statement may do. If several result sets are possible, the format must be the envelope.
     pub effects: Effects,
     /// A guard that is dropped before the last chunk is sent, or when the statement fails or is cancelled. `None` if
     /// the statement can't change the schema.
@@ -143,7 +143,7 @@ async fn reset_after<T>(lease: &mut Lease, outcome: Result<T, DbError>) -> Resul
 
 struct Deadline {
     at: Instant,
-    /// Used only for [`Limit::left`]: `time` is replaced by the time until `at`.
+    /// The host's limit, of which only [`Limit::left`] is used: `time` is replaced by the time until `at`.
     host: Limit,
 }
 

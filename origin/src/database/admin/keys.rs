@@ -47,7 +47,7 @@ pub struct NewKey<'a> {
 pub struct KeyVersion {
     /// The number of all changes.
     pub all: u64,
-    /// The number of changes of one project each.
+    /// The number of changes that each concerned a single project.
     pub of_projects: u64,
 }
 
@@ -91,7 +91,7 @@ pub enum KeyStatus {
     /// The key is recorded and not revoked. The status ignores expiry: the key may have expired.
     Live,
     Revoked,
-    /// `selkie.keys` has no row for the key, or none of the requested project.
+    /// `selkie.keys` has no row for the key, or the key belongs to another project.
     Unknown,
 }
 
@@ -159,7 +159,7 @@ impl Admin {
     }
 
     /// Deletes at most `most` of a project's keys that were revoked or expired before the time `before`, oldest first.
-    /// The keys that such a key has created then count as created by its creator.
+    /// The keys that a deleted key has created then count as created by the deleted key's creator.
     pub async fn forget_dead_keys(&self, of: &ProjectName, before: u64, most: usize) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         let query = "SELECT id FROM selkie.`keys` WHERE project = ? AND (revoked_at < ? OR expires_at < ?) \

@@ -87,8 +87,8 @@ impl Admin {
             .collect()
     }
 
-    /// Records a project's database. If the database is recorded already, changes only its `drops`, whichever project
-    /// owns it: the caller must make sure that no other project does.
+    /// Records a project's database. If the database is recorded already, changes only the row's `drops`: the caller
+    /// must make sure that no other project owns the database.
     pub async fn record_database(&self, row: &DatabaseRow, now: u64) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(conn.exec_drop(

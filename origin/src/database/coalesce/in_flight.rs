@@ -15,7 +15,7 @@ use uuid::Uuid;
 /// The time after which a statement of the same shape may start beside a slow one. A usual statement takes far less.
 const SLOW_AFTER: Duration = Duration::from_millis(10);
 
-/// Dropping the guard ends the count, or spawns a task that runs shared statements for the waiting requests.
+/// Counts a statement as in flight. On drop, the count ends, or a task runs shared statements for waiting requests.
 pub(super) struct InFlight<K: CoalescedStatement> {
     coalescer: Arc<Coalescer>,
     key: Key<K::Shape>,

@@ -11,8 +11,8 @@ use crate::query::plan::{Param, RowShape};
 use crate::query::sql;
 use std::time::Duration;
 
-/// The INSERT waits for no row locks (`innodb_lock_wait_timeout = 0`), so a lock timeout after at least this time means
-/// a lock on the whole table.
+/// The time from which a lock timeout means a lock on the whole table: the INSERT waits for no row locks
+/// (`innodb_lock_wait_timeout = 0`).
 const LOCK_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const REFUSALS_MAX: u8 = 3;
-/// Requests of a shape run alone for this time after [`REFUSALS_MAX`] consecutive [`Outcome::Refused`].
+/// The time for which requests of a shape run alone, after [`REFUSALS_MAX`] consecutive [`Outcome::Refused`].
 const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// The waiting requests, by shape: of shapes with a statement in flight or awaiting a connection, or with a back-off.

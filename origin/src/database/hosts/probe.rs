@@ -9,7 +9,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// A host that does not answer in time counts as lost.
+/// The time limit for an answer. A host that does not answer in time counts as lost.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const LAG_MAX_SECONDS: u64 = 5;
 

@@ -12,7 +12,7 @@ use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
 use std::time::Duration;
 
-/// The connection is returned after each batch of this size, for waiting requests.
+/// The size of a batch. The connection is returned after each batch, for waiting requests.
 const SWEPT_AT_ONCE: usize = 500;
 
 /// Deletes a project's expired receipts, and returns their number. After an error, goes on with the next database.

@@ -13,8 +13,8 @@ const RESET_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit for asking a host's position. Short, because the caller of a committed write waits for the answer.
 const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Dropping the lease returns the connection to the pool, first resetting a dirty session; kills a statement that still
-/// runs; closes a clean connection if a request waits until another connection can be opened.
+/// A leased connection. On drop, a statement that still runs is killed, a dirty session is reset, and the connection
+/// returns to the pool; but a clean connection is closed if a request waits to open another one.
 pub struct Lease {
     object: Option<Object<Connector>>,
     stage: Stage,
@@ -39,7 +39,7 @@ impl Lease {
             .ok_or_else(|| DbError::Unavailable("the connection is closed".into()))
     }
 
-    /// Statements fail after `time`, or when the connection's host is left (see `database::hosts`).
+    /// Returns the limit of a statement: it fails after `time`, or when the host is left (see `database::hosts`).
     pub(in crate::database) fn limit(&self, time: Duration) -> Limit {
         Limit { time, left: self.object.as_ref().and_then(|object| object.host.left.clone()) }
     }

@@ -45,7 +45,7 @@ impl Members {
 
 #[derive(Debug, Default)]
 struct Groups {
-    /// Most rows arrive group by group, so that a new record extends the last group.
+    /// The records as JSON. Most rows arrive group by group, so that a new record extends the last group.
     json: Vec<u8>,
     ranges: Vec<Range<usize>>,
     counts: Vec<u64>,

@@ -24,7 +24,7 @@ const KEPT_WHILE_FAILING: Duration = Duration::from_secs(5 * 60);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SchemaAge {
     Cached,
-    /// MariaDB refused a statement that was planned with cached schemas or foreign keys.
+    /// The schema must be read anew, since MariaDB refused a statement that was planned with the cached one.
     Fresh,
 }
 

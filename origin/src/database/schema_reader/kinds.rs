@@ -2,8 +2,7 @@
 
 use crate::query::catalog::Kind;
 
-/// Types that the table lacks are read as text: char, varchar, the text types, and those of
-/// later versions.
+/// The kinds of types. All other types are read as text: char, varchar, the text types, and types of later versions.
 const KINDS: [(Kind, &[&str]); 15] = [
     (Kind::Integer, &["tinyint", "smallint", "mediumint", "int", "bigint", "year"]),
     (Kind::Bit, &["bit"]),

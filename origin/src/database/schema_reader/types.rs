@@ -4,7 +4,6 @@ use crate::query::catalog::Members;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The types of the columns of one read.
 #[derive(Debug, Default)]
 pub(super) struct Types {
     known: HashMap<Arc<str>, Arc<Members>>,

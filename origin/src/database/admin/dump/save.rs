@@ -40,11 +40,11 @@ const FREE_LOCKS: &str = "ROLLBACK TO SAVEPOINT selkie_dump";
 const WITHOUT_ROWS: [&str; 9] =
     ["MRG_MYISAM", "MRG_ISAM", "CONNECT", "OQGRAPH", "SPIDER", "VP", "FEDERATED", "BLACKHOLE", "SPHINX"];
 
-/// The object was dropped since it was listed: a table, routine, trigger or event is missing.
+/// Errors which mean that an object was dropped since it was listed: a table, routine, trigger or event.
 const GONE: [u16; 4] =
     [errno::NO_SUCH_TABLE, errno::SP_DOES_NOT_EXIST, errno::TRG_DOES_NOT_EXIST, errno::EVENT_DOES_NOT_EXIST];
 
-/// Names and tables compare without case and accents in `information_schema`, so each condition is repeated on bytes.
+/// Selects tables. `information_schema` compares names without case and accents, so conditions are repeated on bytes.
 const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES
     WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME";
 /// Selects the columns of a table. FLOAT is marked: as text, MariaDB prints a FLOAT with six digits only.
