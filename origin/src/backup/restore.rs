@@ -38,7 +38,7 @@ pub struct Restored {
     pub removed: u64,
     /// Objects that were not copied, because their bytes in the backup are damaged.
     pub damaged: Vec<ObjectKey>,
-    /// Objects of the projects that are missing or have another definer.
+    /// The objects of the projects that are missing or have another definer.
     pub loaded: Loaded,
 }
 

@@ -73,7 +73,7 @@ enum Backend {
 }
 
 impl Store {
-    /// A directory store stages files inside the directory, so that publishing is a rename or a hard link.
+    /// Opens a store. A directory store stages files inside the directory: publishing is a rename or a hard link.
     pub fn open(address: &StoreAddress, media_dir: &Path) -> Result<Self, StoreError> {
         let (backend, staging) = match address {
             StoreAddress::Directory(root) => {

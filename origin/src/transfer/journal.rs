@@ -15,7 +15,7 @@ use super::TransferError;
 use super::refusals::Reason;
 use crate::clock::now;
 
-/// A journal expires this many seconds before the server forgets the idempotency keys of the last batch.
+/// The time in seconds by which a journal expires before the server forgets the last batch's idempotency keys.
 const EXPIRY_MARGIN_SECONDS: u64 = 300;
 
 /// What must be the same when the import is continued.

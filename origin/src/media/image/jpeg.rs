@@ -79,7 +79,7 @@ fn decode(mut file: File, segments: Segments, target: Scaling) -> Result<Raster,
     })
 }
 
-/// Scales to at least 1.5 times the thumbnail's size, so that the final filter has enough pixels.
+/// Returns a scale that gives at least 1.5 times the thumbnail's size: the final filter needs enough pixels.
 fn scale(segments: &Segments, Scaling { from, to }: Scaling) -> ScalingFactor {
     if segments.lossless {
         return ScalingFactor::ONE;

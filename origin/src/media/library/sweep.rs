@@ -30,7 +30,7 @@ pub struct Swept {
     pub due: u64,
     pub staged: u64,
     pub orphans: u64,
-    /// Files whose path is not that of an object. Sweeps never delete such files.
+    /// The number of files whose path is not that of an object. Sweeps never delete such files.
     pub strangers: u64,
     pub objects: u64,
 }
@@ -40,8 +40,8 @@ pub struct SweepTerms {
     pub effect: Effect,
     /// The minimum age of orphans and of unfinished publications, for which more than four hours counts as four hours.
     pub grace: Duration,
-    /// A sweep that finds a higher percentage of orphans, and over 100, deletes nothing, since the database may be
-    /// incomplete or belong to another store.
+    /// The maximum percentage of orphans. A sweep that finds more, and over 100, deletes nothing, since the database
+    /// may be incomplete or belong to another store.
     pub share_max: u8,
 }
 
@@ -73,7 +73,7 @@ impl From<SweepError> for Problem {
 }
 
 impl Library {
-    /// Sweeps every 5 to 15 minutes.
+    /// Sweeps every 5 to 15 minutes, until `stop` is cancelled.
     pub async fn sweep_always(self, stop: CancellationToken) {
         loop {
             tokio::select! {

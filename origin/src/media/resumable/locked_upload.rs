@@ -20,7 +20,7 @@ use crate::media::store::{Held, Staged, Staging};
 /// 200 MB/s, there are three syncs a second.
 const FLUSH_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Dropping this value releases the upload's lock, but may lose written bytes that were not [flushed](Self::flush). A
+/// A lock on an upload, released on drop. Dropping may lose written bytes that were not [flushed](Self::flush). A
 /// finished upload has no lock.
 #[derive(Debug)]
 pub struct LockedUpload {

@@ -35,7 +35,7 @@ pub(super) const SYNONYMS: &[(&str, &str)] = &[
     (UNKNOWN, "binary/octet-stream application/binary application/unknown application/x-binary"),
 ];
 
-/// A label of one type does not contradict content of another type in the same group.
+/// A group of related types. A label of one type does not contradict content of another type in the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     IsoMedia,
@@ -92,7 +92,7 @@ pub(super) const TEXTUAL_MEDIA: &str = "
     image/x-portable-bitmap image/x-portable-floatmap image/x-portable-graymap image/x-portable-pixmap
     image/x-xbitmap image/x-xbm image/x-xpixmap image/x-xpm";
 
-/// A label of such a type must match the content, up to its [`Family`].
+/// Types for which a label must match the content, up to the [`Family`].
 pub(super) const VERIFIABLE: &str = "
     application/gzip application/pdf application/x-ole-storage application/zip
     audio/aiff audio/flac audio/midi audio/mp4 audio/mpeg audio/ogg audio/wav audio/webm

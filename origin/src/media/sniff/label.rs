@@ -7,7 +7,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::media::MediaKind;
 
-/// RFC 6838 limits type and subtype to 127 bytes each.
+/// The maximum length of a media type: RFC 6838 limits type and subtype to 127 bytes each.
 const MIME_MAX_BYTES: usize = 255;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ const LATE: &str = "Server returned error response: ";
 /// Codes with which MinIO, Ceph, Garage and other services report a full storage, with any HTTP status.
 const FULL: &[&str] = &["QuotaExceeded", "StorageFull", "InsufficientStorage", "InsufficientCapacity"];
 
-/// Removes the access key's id from the cause, since services may repeat it.
+/// Converts an error, without the access key's id, which services may repeat in their messages.
 pub(super) fn store_error(error: &object_store::Error, access_key: &str) -> StoreError {
     let text = chain(error);
     let cause: String = text.replace(access_key, "(the access key)").chars().take(CAUSE_MAX_CHARS).collect();

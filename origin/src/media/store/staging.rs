@@ -18,7 +18,7 @@ use super::file::StagedFile;
 use super::process_folder::{self, ProcessFolder};
 use crate::files::private_directory;
 
-/// Moving a piece to a blocking thread takes 10 µs, writing it 250 µs at 1 GB/s. An upload has two pieces in memory.
+/// The size of a piece. Moving it to a blocking thread takes 10 µs, writing it 250 µs. An upload holds two pieces.
 pub const PIECE_BYTES: usize = 256 * 1024;
 
 /// The bytes kept in memory for type detection, which needs at most 4 KiB.

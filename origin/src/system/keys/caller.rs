@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::tokens::Issuer;
 
-/// Cheap to clone.
+/// The sender of a request, cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Caller(Arc<CallerParts>);
 

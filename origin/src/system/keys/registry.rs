@@ -36,7 +36,7 @@ const TOKENS_EXPECTED_COUNT: usize = 10_000;
 /// The maximum memory of all cached tokens. The claims of one token may take some kilobytes.
 const TOKENS_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// About the maximum delay until a revocation takes effect while MariaDB answers.
+/// The pause between polls: about the maximum delay until a revocation takes effect while MariaDB answers.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The maximum time that a look-up of a key or role waits for other look-ups.

@@ -71,8 +71,8 @@ impl Issuers {
 }
 
 impl IssuerKeySource {
-    /// A URL shares the fetched keys of an entry of `remotes`. `None`, after logging, if the URL or JWK set is
-    /// malformed.
+    /// Makes an issuer. A URL shares the fetched keys of an entry of `remotes` with that URL. Returns `None`, after
+    /// logging, if the URL or JWK set is malformed.
     fn of(row: &IssuerRow, remotes: impl FnOnce() -> Vec<Arc<RemoteKeys>>) -> Option<Self> {
         let malformed = |error: &dyn std::fmt::Display| {
             let (project, issuer) = (row.project.as_str(), &*row.issuer);

@@ -24,7 +24,7 @@ pub(super) struct Segments {
     pub(super) scans: Range<u64>,
     /// Memory that is kept until the last scan; 0 for a sequential image whose first scan has all components.
     pub(super) coefficient_bytes: u64,
-    /// A lossless JPEG can't be decoded at a fraction of its size.
+    /// Whether the JPEG is lossless: then it can't be decoded at a fraction of its size.
     pub(super) lossless: bool,
     pub(super) adobe: bool,
     pub(super) exif: Option<Vec<u8>>,

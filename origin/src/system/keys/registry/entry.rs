@@ -19,7 +19,7 @@ use crate::system::keys::Caller;
 /// The approximate memory of a token without its claims.
 const TOKEN_BYTES: usize = 512;
 
-/// A node of a `BTreeMap` has at least 5 entries, unless it is the only one.
+/// The capacity of a `BTreeMap` node, which has at least 5 entries unless it is the only one.
 const NODE_ENTRIES: usize = 11;
 
 /// The memory of a node besides its entries.
