@@ -13,7 +13,7 @@ pub enum UserCaller {
     Unverified(TokenDigest),
 }
 
-/// What is known of a request. Each part is recorded once; later values are ignored.
+/// The facts about a request that its log line tells. Each part is recorded once; later values are ignored.
 #[derive(Debug)]
 pub struct RequestLog {
     method: &'static str,

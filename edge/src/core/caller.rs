@@ -1,4 +1,4 @@
-//! Whom a request counts for, where callers share a limited resource such as slots or memory.
+//! The caller for whom a request counts, where callers share a limited resource such as slots or memory.
 
 use super::incoming_request::IncomingRequest;
 use super::origin_health::READINESS_PATH;
