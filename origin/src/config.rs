@@ -27,7 +27,7 @@ use shared::rate::RateLimit;
 
 #[cfg(test)]
 pub(crate) use self::access::networks;
-pub use self::access::{AccessConfig, ConsoleConfig};
+pub use self::access::{AccessConfig, ChangesConfig, ConsoleConfig};
 pub use self::base_url::BaseUrl;
 pub use self::environment::UnknownVariable;
 pub use self::layers::{Account, FoundValue, Layers, ProjectAccounts, Sources, ValueOrigin};
@@ -87,6 +87,7 @@ pub struct Config {
     /// `None` to derive the base of URLs from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
+    pub changes: ChangesConfig,
     pub log_level: tracing::Level,
     pub log_format: LogFormat,
     pub otlp: Option<OtlpConfig>,
@@ -145,6 +146,7 @@ impl Config {
             s3,
             public_url: optional(layers, "public_url", value::base_url)?,
             console: required(layers, "console", access::console)?,
+            changes: required(layers, "changes", access::changes)?,
             log_level: required(layers, "log_level", value::log_level)?,
             log_format: required(layers, "log_format", value::log_format)?,
             otlp: otlp::read(layers)?,

@@ -21,6 +21,8 @@ pub mod hosts;
 pub mod idempotency;
 mod json;
 pub mod listing;
+pub mod log_position;
+pub mod log_reader;
 pub mod media;
 pub mod pool;
 pub mod position;

@@ -108,6 +108,7 @@ impl Embedded {
         let server = MariadbServer {
             admin_password: secret.derive_password(ADMIN_LABEL),
             buffer_pool_bytes: config.mariadb_buffer_pool_bytes,
+            changes: config.changes,
             layout,
         };
         match Self::claim(config, &server, role).await? {

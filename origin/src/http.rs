@@ -3,6 +3,7 @@
 mod access;
 mod batch;
 mod body;
+mod changes;
 mod compression;
 mod description;
 mod files;

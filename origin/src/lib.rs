@@ -5,6 +5,7 @@
 pub mod activity;
 pub mod address;
 pub mod backup;
+pub mod changes;
 pub mod cli;
 pub mod clock;
 pub mod config;

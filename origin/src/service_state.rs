@@ -3,6 +3,7 @@
 mod stream_slots;
 
 use crate::activity::Activity;
+use crate::changes::Changes;
 use crate::config::{BaseUrl, Config, ConsoleConfig};
 use crate::database::admin::Admin;
 use crate::database::coalesce::Coalescer;
@@ -55,6 +56,7 @@ pub struct ServiceState {
     pub coalescer: Arc<Coalescer>,
     pub schema_cache: Arc<SchemaCache>,
     pub cursors: PageTokens,
+    pub changes: Changes,
     pub metrics: Metrics,
     pub tracer: Option<Tracer>,
     pub public_url: Option<BaseUrl>,
@@ -142,6 +144,7 @@ impl ServiceState {
             coalescer: Arc::new(Coalescer::new(Arc::clone(&pools))),
             pools,
             cursors: system.pages.clone(),
+            changes: Changes::new(&system.hosts, config.changes),
             public_url: config.public_url.clone(),
             console: config.console,
             signer: system.signer.clone(),
@@ -195,6 +198,7 @@ impl ServiceState {
     }
 
     pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {
+        self.changes.feed.stop_by(stop.clone());
         tasks.spawn(Arc::clone(&self.keys).watch(stop.clone()));
         tasks.spawn(sweep_receipts(Arc::clone(self), stop.clone()));
         tasks.spawn(self.resumable.clone().sweep_always(stop.clone()));

@@ -119,6 +119,8 @@ codes! {
     Deadlock = "deadlock", 409, Some(1), "Retry.";
     /// The first request with this `Idempotency-Key` still runs.
     IdempotencyInProgress = "idempotency_in_progress", 409, Some(1), "Retry.";
+    /// The [feed of changes](api/changes.md#when-the-feed-must-begin-again) can't go on from this token without a gap.
+    ResyncRequired = "resync_required", 409, None, "Read again, with `snapshot=true`.";
     /// The bytes are not for the upload's current offset.
     UploadOffsetMismatch = "upload_offset_mismatch", 409, None, "Ask for the offset by HEAD.";
     /// The record or file was changed, or the version of tus is not supported.
@@ -156,6 +158,8 @@ codes! {
     IssuerUnavailable = "issuer_unavailable", 503, Some(5), "Check the issuer's `--jwks-url`; retry.";
     /// A [shared resource](limits.md#shares-of-projects) is used up.
     Overloaded = "overloaded", 503, Some(1), "Retry.";
+    /// MariaDB's binary log can't serve [changes](api/changes.md#what-mariadb-needs).
+    ChangesUnavailable = "changes_unavailable", 503, None, "The hint names the setting or the grant.";
     /// A row's lock or a [position](scale.md#reading-your-own-writes) was waited for too long.
     LockTimeout = "lock_timeout", 503, Some(1), "Retry.";
     /// The media store can't be used, timed out, or lacks the bytes of a known file.

@@ -1,6 +1,8 @@
 //! Limits of requests and of work, with their units in their names. Where possible, an input is checked against its
 //! limit before it is parsed.
 
+use std::time::Duration;
+
 /// Maximum `Content-Length` of JSON, CSV or NDJSON that the edge accepts with an API key, and the default of the
 /// origin's setting `json_body_max_bytes`; a larger body gets a 413. Bounds memory.
 pub const JSON_BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -380,3 +382,18 @@ pub const IMAGE_WAIT_MAX_SECONDS: u64 = 60;
 
 /// Maximum seconds for decoding an image; after that, its upload is refused. 100 megapixels take less than ten seconds.
 pub const IMAGE_DECODE_MAX_SECONDS: u64 = 120;
+
+/// Maximum subscriptions of one request for changes.
+pub const SUBSCRIPTIONS_MAX_COUNT: usize = 100;
+
+/// Maximum bytes of the id that a caller gives a subscription.
+pub const SUBSCRIPTION_ID_MAX_BYTES: usize = 64;
+
+/// Maximum and default number of changes of one page.
+pub const CHANGES_PAGE_MAX_ROWS: usize = 1_000;
+
+/// Maximum time that a page without changes waits for one. The edge waits 30 s for an origin.
+pub const CHANGES_WAIT_MAX: Duration = Duration::from_secs(25);
+
+/// Maximum bytes of a token of the feed of changes: a hash for each subscription, and a GTID for each domain.
+pub const CHANGES_TOKEN_MAX_BYTES: usize = 8 * 1024;

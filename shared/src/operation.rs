@@ -3,6 +3,7 @@
 //! parsing. All identifiers of an `Operation` are valid names; whether they exist is not checked here.
 
 pub mod batch;
+pub mod changes;
 pub mod field;
 pub mod filter;
 pub(crate) mod headers;
@@ -23,6 +24,7 @@ use crate::key::Grant;
 use crate::policy::{Action, permit};
 use crate::request::RequestHead;
 use batch::Batch;
+use changes::{ChangesCall, ChangesHead};
 use filter::Condition;
 use headers::{check_content, refuse_idle_headers};
 use management::Management;
@@ -94,6 +96,7 @@ pub enum Operation {
     Describe(TablePath),
     Sql(SqlCall),
     Batch(Batch),
+    Changes(ChangesCall),
     Mcp,
     Media(MediaCall),
     Tus(TusCall),
@@ -260,6 +263,7 @@ enum ExpectedBody {
     Delete(TablePath, Box<write::DeleteHead>),
     Sql(Format),
     Batch,
+    Changes(ChangesHead),
     Mcp,
     Sign(MediaId),
     Manage(Management),
@@ -326,6 +330,10 @@ impl Pending {
             }
             (Resource::Sql, _) => ExpectedBody::Sql(format),
             (Resource::Batch, _) => ExpectedBody::Batch,
+            (Resource::Changes(Some(table)), _) => {
+                ready(Operation::Changes(ChangesCall::from_pairs(table, &ChangesHead::new(head)?, pairs)?))
+            }
+            (Resource::Changes(None), _) => ExpectedBody::Changes(ChangesHead::new(head)?),
             (Resource::Mcp, _) => ExpectedBody::Mcp,
             (Resource::Uploads, _) => ready(Operation::Tus(TusCall::of_uploads(head)?)),
             (Resource::Upload(id), _) => ready(Operation::Tus(TusCall::of_upload(head, id)?)),
@@ -377,6 +385,7 @@ impl Pending {
             ExpectedBody::Ready(operation) => return Ok(*operation),
             ExpectedBody::Sql(format) => return SqlCall::from_body(format, body).map(Operation::Sql),
             ExpectedBody::Batch => return Batch::from_body(body).map(Operation::Batch),
+            ExpectedBody::Changes(head) => return ChangesCall::from_body(&head, body).map(Operation::Changes),
             ExpectedBody::Mcp => return Ok(Operation::Mcp),
             ExpectedBody::Manage(call) => return Ok(Operation::Manage(call)),
             ExpectedBody::Sign(id) => return Ok(Operation::Media(MediaCall::Sign(id, SignedFor::from_body(body)?))),

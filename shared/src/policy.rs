@@ -48,6 +48,8 @@ actions! {
     ListTables = ReadKeys, "/api/v1/crud/{db}", "list tables";
     /// Describe what the caller may do: the OpenAPI document, or the types of the tables.
     DescribeApi = ReadKeys, "/api/v1/openapi.json", "read the description of the API";
+    /// Follow the changes of tables.
+    Follow = ReadKeys, "/api/v1/changes[/{db}/{table}]", "follow changes";
     Sql = FullKeys, "/api/v1/sql", "run SQL";
     Batch = Roles, "/api/v1/batch", "run a batch";
     /// Send a message of the Model Context Protocol. Each API request that the message causes is authorized separately.
@@ -163,6 +165,7 @@ mod tests {
                 Action::ListDatabases,
                 Action::ListTables,
                 Action::DescribeApi,
+                Action::Follow,
                 Action::Mcp,
                 Action::ListMedia,
                 Action::DescribeMedia,

@@ -1,4 +1,4 @@
-//! The settings `require_edge` and `trusted_networks`, which restrict who may call the origin, and `console`.
+//! The settings `require_edge` and `trusted_networks`, which restrict who may call the origin, `console` and `changes`.
 
 use std::net::IpAddr;
 
@@ -17,6 +17,17 @@ pub enum AccessConfig {
 pub enum ConsoleConfig {
     Served,
     Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangesConfig {
+    /// A private MariaDB logs changes, and the feed of changes is served.
+    Served,
+    Off,
+}
+
+pub(super) fn changes(text: &str) -> Result<ChangesConfig, String> {
+    value::switch(text, ChangesConfig::Served, ChangesConfig::Off)
 }
 
 pub(super) fn console(text: &str) -> Result<ConsoleConfig, String> {

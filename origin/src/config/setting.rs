@@ -135,6 +135,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("media_s3_path_style", "ON", "`on`: `https://host/bucket/key`; `off`: `https://bucket.host/key`").or("on"),
     Setting::new("public_url", "URL", "Base of file URLs in responses, as `https://api.example.com`. Without it: `X-Forwarded-Proto` and `X-Forwarded-Host`, else `Host`"),
     Setting::new("console", "ON", "`on`: serve the console, a page for people, at `/console`").or("on"),
+    Setting::new("changes", "ON", "`on`: serve the feed of changes, for which a private MariaDB keeps a binary log").or("on"),
     Setting::new("log_level", "LEVEL", "`error`, `warn`, `info`, `debug` or `trace`").or("info"),
     Setting::new("log_format", "FORMAT", "`json`, `pretty`, or `auto`: pretty on a terminal").or("auto"),
     Setting::new("otlp_endpoint", "URL", "Collector to which traces are sent by OTLP (HTTP, protobuf), as `http://127.0.0.1:4318`; without it, `OTEL_EXPORTER_OTLP_ENDPOINT`; without both, no traces"),

@@ -41,6 +41,7 @@ impl Decoder {
     pub(super) fn new(kind: Option<Kind>, column: &Column) -> Self {
         match kind {
             Some(Kind::Json) => Self::Json,
+            Some(Kind::Geometry) => Self::Geometry,
             _ => Self::of(column),
         }
     }

@@ -32,9 +32,9 @@ pub enum Position {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gtid {
-    domain: u32,
-    server: u32,
-    number: u64,
+    pub domain: u32,
+    pub server: u32,
+    pub number: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,19 +66,19 @@ impl fmt::Display for Position {
     }
 }
 
-fn list(gtids: &[Gtid]) -> String {
+pub(super) fn list(gtids: &[Gtid]) -> String {
     let texts = gtids.iter().map(|gtid| format!("{}-{}-{}", gtid.domain, gtid.server, gtid.number));
     texts.collect::<Vec<_>>().join(",")
 }
 
 /// Parses a list of GTIDs. Returns `None` also if the list is too long or has two GTIDs of one domain.
-fn gtids(text: &str) -> Option<Vec<Gtid>> {
+pub(super) fn gtids(text: &str) -> Option<Vec<Gtid>> {
     let gtids: Vec<Gtid> = text.split(',').take(GTIDS_MAX_COUNT + 1).map(gtid).collect::<Option<_>>()?;
     let is_repeated = |at: usize| gtids[..at].iter().any(|before| before.domain == gtids[at].domain);
     (gtids.len() <= GTIDS_MAX_COUNT && !(0..gtids.len()).any(is_repeated)).then_some(gtids)
 }
 
-fn gtid(text: &str) -> Option<Gtid> {
+pub(super) fn gtid(text: &str) -> Option<Gtid> {
     let mut parts = text.split('-');
     let mut next = || parts.next().and_then(number);
     let (domain, server, number) = (next()?, next()?, next()?);

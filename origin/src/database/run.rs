@@ -2,10 +2,12 @@
 //! A streamed read encodes each row when it arrives; only rows with related records are collected, in batches. The
 //! records that a write returns are held until the write ends.
 
+pub mod images;
 mod many;
 mod progress;
 pub(super) mod related;
 mod rows;
+pub mod snapshot;
 
 use super::connection::{Connection, DefaultSchema, SessionState};
 pub(super) use super::deadline::{within, within_since};

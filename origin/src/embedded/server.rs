@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::EmbeddedError;
 use super::layout::DataLayout;
+use crate::config::ChangesConfig;
 use crate::files::{create_private, private_directory, remove_directory, remove_file};
 use crate::process::{self, LastSignal};
 
@@ -49,6 +50,7 @@ pub(super) struct MariadbServer {
     pub(super) layout: DataLayout,
     pub(super) admin_password: SecretString,
     pub(super) buffer_pool_bytes: usize,
+    pub(super) changes: ChangesConfig,
 }
 
 impl MariadbServer {
@@ -147,6 +149,10 @@ impl MariadbServer {
             .arg(path_argument("--init-file", &layout.init_file()))
             .arg(format!("--innodb-buffer-pool-size={}", self.buffer_pool_bytes))
             .args(SETTINGS)
+            .args(match self.changes {
+                ChangesConfig::Served => &BINARY_LOG[..],
+                ChangesConfig::Off => &["--skip-log-bin"],
+            })
             .args(as_root())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -190,9 +196,23 @@ impl MariadbServer {
     }
 }
 
+/// The binary log, from which changes are read. Files are short, since MariaDB searches a file from its beginning for the
+/// place where a reader goes on.
+const BINARY_LOG: [&str; 8] = [
+    "--log-bin=binlog",
+    "--binlog-format=ROW",
+    "--binlog-row-image=FULL",
+    "--binlog-row-metadata=FULL",
+    "--max-binlog-size=64M",
+    "--binlog-expire-logs-seconds=259200",
+    // InnoDB asks the log which transactions are committed after a crash, so the log must be as durable as InnoDB.
+    "--sync-binlog=1",
+    "--server-id=1",
+];
+
 /// MariaDB's fixed options, for security, a small memory footprint, a quick start, and properties that clients depend
 /// on.
-const SETTINGS: [&str; 21] = [
+const SETTINGS: [&str; 20] = [
     // No TCP. Accounts are matched by user name, without looking up host names.
     "--skip-networking",
     "--skip-name-resolve",
@@ -206,8 +226,6 @@ const SETTINGS: [&str; 21] = [
     // Each connection caches prepared statements. With the default of 16,382, one project could use up the statements
     // of all.
     "--max-prepared-stmt-count=1048576",
-    // The binary log is mainly for replicas, and a private MariaDB has none.
-    "--skip-log-bin",
     // The performance schema would cost 10 % of the throughput and 100 MB of memory.
     "--performance-schema=OFF",
     // Half of the default size, since the whole file is written at the first start. It holds some minutes of inserts.

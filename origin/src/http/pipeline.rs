@@ -8,7 +8,7 @@ use super::request_context::{RequestContext, admit_caller};
 use super::request_metrics::RequestMetrics;
 use super::respond;
 use super::{
-    batch, compression, description, files, health, held, listing, management, mcp, media, pages, records, sql, tus,
+    batch, changes, compression, description, files, health, held, listing, management, mcp, media, pages, records, sql, tus,
 };
 use crate::config::ConsoleConfig;
 use crate::service_state::ServiceState;
@@ -120,6 +120,7 @@ async fn run(
         // Boxed: otherwise the future of every record operation would be as large as the largest of these.
         Operation::Sql(call) => Box::pin(sql::run(context, call)).await,
         Operation::Batch(batch) => Box::pin(batch::run(context, &batch)).await,
+        Operation::Changes(call) => Box::pin(changes::run(context, call)).await,
         Operation::Mcp => Box::pin(mcp::run(app, caller, parts, &body, metrics)).await,
         Operation::Media(call) => Box::pin(media::run(app, caller, call, parts, content, context.progress())).await,
         Operation::Tus(call) => {

@@ -14,8 +14,9 @@ use axum::http::{HeaderMap, HeaderName};
 use shared::error::Problem;
 use shared::operation::RecordOperation;
 use shared::request::AFTER_HEADER;
+use shared::request_id::RequestId;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const AFTER: HeaderName = HeaderName::from_static(AFTER_HEADER);
 
@@ -41,6 +42,15 @@ impl RequestContext {
 
     pub(super) fn id(&self) -> &str {
         self.metrics.id()
+    }
+
+    /// A time before the caller was verified.
+    pub(super) fn started(&self) -> Instant {
+        self.metrics.started()
+    }
+
+    pub(super) fn request_id(&self) -> &RequestId {
+        self.metrics.request_id()
     }
 
     pub(super) fn progress(&self) -> &Arc<StatementStats> {

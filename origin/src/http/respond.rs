@@ -136,7 +136,7 @@ pub(super) fn text(text: String) -> Response {
     with_type(Body::from(text), "application/openmetrics-text; version=1.0.0; charset=utf-8")
 }
 
-fn with_type(body: Body, content_type: &'static str) -> Response {
+pub(super) fn with_type(body: Body, content_type: &'static str) -> Response {
     let mut response = Response::new(body);
     let mut headers = HeaderMap::with_capacity(USUAL_HEADERS);
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));

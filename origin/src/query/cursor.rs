@@ -43,7 +43,7 @@ impl PageTokens {
     }
 
     #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
-    fn with_key(key: &[u8]) -> Self {
+    pub(crate) fn with_key(key: &[u8]) -> Self {
         Self { keyed: Hmac::new_from_slice(key).expect("HMAC takes a key of any length") }
     }
 
@@ -53,6 +53,11 @@ impl PageTokens {
             write_value(param, &mut values);
         }
         self.of_parts([project.as_str().as_bytes(), shared.text().as_bytes(), &values])
+    }
+
+    /// Tokens of the feed of changes, which hold what they belong to themselves.
+    pub fn of_changes(&self, project: &ProjectName) -> ReadCursors {
+        self.of_parts([project.as_str().as_bytes(), b"changes", b""])
     }
 
     fn of_parts(&self, parts: [&[u8]; 3]) -> ReadCursors {

@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod bind;
+mod changes;
 mod coalesced;
 mod filter;
 pub mod include;
@@ -17,6 +18,7 @@ pub mod scope;
 mod write;
 
 use crate::query::catalog::{CaseSensitivity, Layout};
+pub use changes::{FollowedRead, follow};
 pub use coalesced::{InsertOne, KeyShape, RowShape, SelectByKey};
 use include::Included;
 use keyset::Keyset;
@@ -312,6 +314,22 @@ impl Predicate {
             Self::Not(part) | Self::Untrue(part) => part.values(),
             Self::Guarded(guard, part) => guard.values() + part.values(),
             Self::Exists(exists) => exists.filter.as_ref().map_or(0, Self::values),
+        }
+    }
+
+    fn has_search(&self) -> bool {
+        match self {
+            Self::Match(_) | Self::Ordered(..) | Self::OrderedNull(_) | Self::Exists(_) => true,
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::has_search),
+            Self::Not(part) | Self::Untrue(part) => part.has_search(),
+            Self::Guarded(guard, part) => guard.has_search() || part.has_search(),
+            Self::Compare(..)
+            | Self::Same(..)
+            | Self::In(..)
+            | Self::Between(..)
+            | Self::IsNull(_)
+            | Self::Like(..)
+            | Self::Regexp(..) => false,
         }
     }
 

@@ -10,6 +10,7 @@ pub mod drops;
 mod expression;
 #[cfg(test)]
 pub(crate) mod golden;
+mod images;
 mod insert;
 mod predicate;
 pub mod receipt;
@@ -27,8 +28,9 @@ use crate::query::plan::scope::Scope;
 use crate::query::plan::{Param, Predicate};
 pub use change::{delete, update};
 pub use coalesced::{insert_one, insert_several, select_by_key, select_by_keys};
+pub use images::{ImageColumn, images};
 pub use insert::insert;
-pub use select::{count, explain, included, select, select_for_update, shared_by_pages};
+pub use select::{count, explain, included, select, select_for_update, select_with_key, shared_by_pages};
 use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
 use std::ops::Range;

@@ -75,6 +75,12 @@ impl ColumnLabels {
         &self.bytes[start..self.ends[at]]
     }
 
+    /// Returns the name of a cell outside of nested objects, as a JSON string.
+    pub fn name(&self, at: usize) -> &[u8] {
+        let label = self.get(at);
+        label.get(1..label.len() - 1).unwrap_or_default()
+    }
+
     #[inline]
     pub(super) fn objects(&self) -> &[Object] {
         &self.objects

@@ -17,6 +17,9 @@ pub struct Details {
     /// The key or constraint, as MariaDB names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<Box<str>>,
+    /// Why a feed of changes can't go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<&'static str>,
     #[serde(skip)]
     pub(super) shown: ShownToRoles,
     /// The index of the operation in a `/batch`, from 0.
@@ -110,6 +113,11 @@ impl Problem {
 
     pub fn with_row(mut self, row: usize) -> Self {
         self.inner.details.get_or_insert_default().row = Some(row);
+        self
+    }
+
+    pub fn with_reason(mut self, reason: &'static str) -> Self {
+        self.inner.details.get_or_insert_default().reason = Some(reason);
         self
     }
 

@@ -134,10 +134,10 @@ impl ReadOne {
 
 /// The options of a read by their full names.
 #[derive(Default)]
-struct Draft(Vec<(&'static str, Value)>);
+pub(super) struct Draft(Vec<(&'static str, Value)>);
 
 impl Draft {
-    fn collect(options: Options, known: &'static [&'static str]) -> Result<Self, Problem> {
+    pub(super) fn collect(options: Options, known: &'static [&'static str]) -> Result<Self, Problem> {
         let (mut draft, mut faults) = (Self::default(), Faults::default());
         for (name, value) in options {
             let full = options::full_name(&name);
@@ -156,11 +156,18 @@ impl Draft {
         Ok(draft)
     }
 
-    fn get(&self, name: &str) -> Option<&Value> {
+    /// Moves the options of these names into a draft of their own.
+    pub(super) fn take(&mut self, names: &[&str]) -> Self {
+        let (taken, kept) = std::mem::take(&mut self.0).into_iter().partition(|(name, _)| names.contains(name));
+        self.0 = kept;
+        Self(taken)
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
-    fn into_read(self, table: TablePath, format: Format) -> Result<Read, Problem> {
+    pub(super) fn into_read(self, table: TablePath, format: Format) -> Result<Read, Problem> {
         let group = self.get("group").map(|value| options::fields("group", value)).transpose()?.unwrap_or_default();
         let order = self.get("order").map(order::orders).transpose()?.unwrap_or_default();
         let rows = match self.flag("distinct")? {

@@ -24,6 +24,7 @@ pub(crate) enum Resource {
     Record(TablePath, RecordId),
     Sql,
     Batch,
+    Changes(Option<TablePath>),
     Mcp,
     Library,
     Medium(MediaId),
@@ -52,6 +53,7 @@ impl Resource {
             (Self::Record(..), _) => Action::Update,
             (Self::Sql, _) => Action::Sql,
             (Self::Batch, _) => Action::Batch,
+            (Self::Changes(_), _) => Action::Follow,
             (Self::Mcp, _) => Action::Mcp,
             (Self::Library, "GET" | "HEAD") => Action::ListMedia,
             (Self::Library, _) => Action::Upload,
@@ -70,7 +72,7 @@ impl Resource {
         match self {
             Self::Table(_) => method != "OPTIONS",
             Self::Library => matches!(method, "GET" | "HEAD"),
-            Self::Record(..) | Self::Api(_) | Self::Managed(_) => true,
+            Self::Record(..) | Self::Api(_) | Self::Managed(_) | Self::Changes(Some(_)) => true,
             _ => false,
         }
     }
@@ -116,6 +118,11 @@ pub(crate) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     match (segments.next(), segments.next(), segments.next(), segments.next(), segments.next()) {
         (Some("sql"), None, ..) => allow(head.method, "POST").map(|()| Resource::Sql),
         (Some("batch"), None, ..) => allow(head.method, "POST").map(|()| Resource::Batch),
+        (Some("changes"), None, ..) => allow(head.method, "POST").map(|()| Resource::Changes(None)),
+        (Some("changes"), Some(database), Some(table), None, _) if !database.is_empty() && !table.is_empty() => {
+            allow(head.method, "GET")?;
+            Ok(Resource::Changes(Some(table_path(database, table)?)))
+        }
         (Some("media"), None, ..) => allow(head.method, "GET, HEAD, POST").map(|()| Resource::Library),
         (Some("media"), Some("tus"), None, ..) => allow(head.method, "OPTIONS, POST").map(|()| Resource::Uploads),
         (Some("media"), Some("tus"), Some(id), None, _) if !id.is_empty() => {

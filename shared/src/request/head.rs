@@ -19,6 +19,7 @@ pub struct RequestHead<'a> {
     pub prefer: Option<&'a str>,
     pub if_match: Option<&'a str>,
     pub if_none_match: Option<&'a str>,
+    pub last_event_id: Option<&'a str>,
     pub tus: TusHeaders<'a>,
 }
 
@@ -59,6 +60,7 @@ impl<'a> RequestHead<'a> {
             "prefer" => &mut self.prefer,
             "if-match" => &mut self.if_match,
             "if-none-match" => &mut self.if_none_match,
+            "last-event-id" => &mut self.last_event_id,
             "tus-resumable" => &mut self.tus.resumable,
             "x-http-method-override" => &mut self.tus.method,
             _ => return self.tus.field(name.strip_prefix("upload-")?),

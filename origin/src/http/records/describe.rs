@@ -23,7 +23,7 @@ pub(in crate::http) async fn describe(
     caller: &Caller,
     path: &TablePath,
 ) -> Result<Response, Problem> {
-    let access = Tables::one(app, caller, path).await?;
+    let access = Tables::one(app, caller, path, SchemaAge::Cached).await?;
     let table = access.table();
     if !access.may(Action::Read) {
         return Err(policy::role_forbids(&format!("read the schema of {}.{}", path.database, path.table)));

@@ -57,8 +57,9 @@ impl Tables {
         app: &Arc<ServiceState>,
         caller: &Caller,
         path: &TablePath,
+        age: SchemaAge,
     ) -> Result<TableAccess, Problem> {
-        access(app, caller, path, SchemaAge::Cached).await
+        access(app, caller, path, age).await
     }
 
     /// Adds the field to the problem of a duplicate key or CHECK that concerns one field. Returns other problems

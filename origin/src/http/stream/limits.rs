@@ -2,6 +2,7 @@
 //! a total time, and the validity of the key or token.
 
 use crate::clock::now;
+use crate::http::request_context::RequestContext;
 use crate::project_quota::Guard;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
@@ -50,6 +51,31 @@ impl StreamLimits {
             _slot: Some(slot),
             request_id,
         })
+    }
+
+    /// The limits of a stream of changes, which holds no connection while it waits: it may last as long as its caller's key,
+    /// token and role are valid.
+    pub(in crate::http) fn of_changes(context: &RequestContext, slot: Guard) -> Self {
+        let (app, caller) = (context.app(), context.caller());
+        let lifetime = caller.expires_at().map(|end| Duration::from_secs(end.saturating_sub(now())));
+        let expired = async move {
+            match lifetime {
+                Some(lifetime) => tokio::time::sleep(lifetime).await,
+                None => std::future::pending().await,
+            }
+        };
+        let revoked = Arc::clone(&app.keys).ended(caller.clone(), context.started());
+        Self {
+            write_timeout: app.bounds.write_timeout,
+            over: Box::pin(async {
+                tokio::select! {
+                    () = expired => {}
+                    () = revoked => {}
+                }
+            }),
+            _slot: Some(slot),
+            request_id: context.request_id().clone(),
+        }
     }
 
     /// Ends the stream after `total`. The slot is released when the stream has ended.

@@ -38,6 +38,22 @@ impl Builder {
         self
     }
 
+    /// Appends the name of a character set or a collation. Other characters than such names have are left out.
+    pub(super) fn word(&mut self, word: &str) -> &mut Self {
+        self.text.extend(word.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_'));
+        self
+    }
+
+    /// Appends a numeric, temporal or text type as MariaDB describes it, such as `decimal(10,2) unsigned`, without its
+    /// comments and ZEROFILL.
+    pub(super) fn type_name(&mut self, text: &str) -> &mut Self {
+        let text = text.split("/*").next().unwrap_or_default();
+        let text = text.strip_suffix(" zerofill").unwrap_or(text);
+        let is_part = |c: &char| c.is_ascii_alphanumeric() || matches!(c, ' ' | '(' | ')' | ',');
+        self.text.extend(text.chars().filter(is_part));
+        self
+    }
+
     pub(super) fn table(&mut self, table: &Table) -> &mut Self {
         self.ident(table.database().as_str()).syntax(".").ident(table.name().as_str())
     }

@@ -18,6 +18,25 @@ pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
     sql.finish()
 }
 
+/// Renders a read whose rows have the values of `key` after their cells.
+pub fn select_with_key(select: Select, key: &[usize], scope: &Scope<'_>) -> Statement {
+    let mut sql = Builder::new();
+    sql.syntax("SELECT ");
+    cells(&mut sql, select.output, scope);
+    for at in key {
+        sql.syntax(", ").column(scope.root(), *at);
+    }
+    from(&mut sql, select.joins, select.filter, scope);
+    sql.finish()
+}
+
+pub(super) fn cells(sql: &mut Builder, output: Output, scope: &Scope<'_>) {
+    match output {
+        Output::Whole => sql.all_columns(scope.root()),
+        Output::Cells(cells) => sql.list(cells, |sql, cell| expression::write(sql, scope, cell)),
+    };
+}
+
 pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Statement {
     let table = included.table();
     let scope = table.scope(table.access_name());
@@ -71,10 +90,7 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     sql.syntax("SELECT ").syntax(distinct(select.rows));
     let limit = select.rows_read();
     let order: Vec<_> = select.order.into_iter().map(|(by, direction)| (step(by, &select.output), direction)).collect();
-    match select.output {
-        Output::Whole => sql.all_columns(scope.root()),
-        Output::Cells(cells) => sql.list(cells, |sql, cell| expression::write(sql, scope, cell)),
-    };
+    cells(sql, select.output, scope);
     from(sql, select.joins, and(select.filter, select.after), scope);
     group_by(sql, &select.group, scope);
     if let Some(having) = select.having {

@@ -1,0 +1,132 @@
+//! The feed of changes: what changed in tables, read from MariaDB's binary log and seen with a caller's eyes. Knows
+//! nothing of HTTP.
+//!
+//! ```text
+//! Feed: one reader of the log for all subscriptions, and the recent transactions of followed tables
+//! Source: the transactions after a place, from the feed or else from the log
+//! Page: rows of transactions → a list's SELECT over them → changes
+//! Token: the place after a page, and what the page was of
+//! ```
+
+mod catch_up;
+mod feed;
+mod message;
+mod page;
+mod subscription;
+mod token;
+
+pub use catch_up::CatchUps;
+pub use feed::{Feed, FeedGauge, Waiter};
+pub use message::{Change, ChangeType};
+pub use page::{Page, PageLimits, Pager};
+pub use subscription::{Followed, Subscriptions};
+pub use token::{Place, Token, TokenFault};
+
+use crate::config::ChangesConfig;
+use crate::database::log_reader::{LogError, LogSource, ResyncReason};
+use crate::database::{DbError, Hosts};
+use crate::project_quota::{Guard, ProjectQuota};
+use crate::system::keys::Caller;
+use shared::error::{ErrorCode, Problem};
+
+/// Maximum number of requests and streams that follow changes. Each takes some 20 KB while it waits.
+const FOLLOWERS_MAX_COUNT: u64 = 20_000;
+const FOLLOWERS_PER_PROJECT_MAX_COUNT: u64 = FOLLOWERS_MAX_COUNT / 2;
+
+/// The feed of changes of this origin.
+#[derive(Debug)]
+pub struct Changes {
+    pub feed: Feed,
+    pub catch_ups: CatchUps,
+    followers: ProjectQuota,
+    config: ChangesConfig,
+}
+
+impl Changes {
+    pub fn new(hosts: &Hosts, config: ChangesConfig) -> Self {
+        let source = LogSource::new(hosts);
+        Self {
+            feed: Feed::new(source.clone()),
+            catch_ups: CatchUps::new(source),
+            followers: ProjectQuota::with_callers(FOLLOWERS_MAX_COUNT, FOLLOWERS_PER_PROJECT_MAX_COUNT),
+            config,
+        }
+    }
+
+    pub fn is_on(&self) -> bool {
+        self.config == ChangesConfig::Served
+    }
+
+    pub fn slot(&self, caller: &Caller) -> Result<Guard, Problem> {
+        let slot = self.followers.try_take_as(caller.project(), caller.key_id(), 1);
+        slot.map_err(|refused| refused.into_problem("requests for changes"))
+    }
+}
+
+/// Why a page of changes can't be made.
+#[derive(Debug)]
+pub enum ChangesError {
+    Resync(ResyncReason),
+    Log(LogError),
+    Database(DbError),
+    Problem(Problem),
+}
+
+impl From<DbError> for ChangesError {
+    fn from(error: DbError) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<Problem> for ChangesError {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(problem)
+    }
+}
+
+impl From<LogError> for ChangesError {
+    fn from(error: LogError) -> Self {
+        match error {
+            LogError::Gone(reason) => Self::Resync(reason),
+            error => Self::Log(error),
+        }
+    }
+}
+
+impl ChangesError {
+    pub fn into_problem(self) -> Problem {
+        match self {
+            Self::Resync(reason) => resync(reason),
+            Self::Log(LogError::Gone(reason)) => resync(reason),
+            Self::Log(LogError::Unavailable(hint)) => {
+                Problem::new(ErrorCode::ChangesUnavailable, "MariaDB's binary log can't serve changes.").with_hint(hint)
+            }
+            Self::Log(LogError::Lost(cause)) => {
+                tracing::warn!(%cause, "the binary log can't be read");
+                Problem::new(ErrorCode::DatabaseUnavailable, "MariaDB's binary log can't be read now.")
+            }
+            Self::Log(LogError::Undecodable(cause)) => {
+                Problem::internal("MariaDB's binary log can't be decoded.", cause)
+            }
+            Self::Database(error) => error.into_problem(),
+            Self::Problem(problem) => problem,
+        }
+    }
+}
+
+pub fn resync(reason: ResyncReason) -> Problem {
+    let why = match reason {
+        ResyncReason::LogPurged => "MariaDB has deleted the part of its binary log after the token.",
+        ResyncReason::UnknownPosition => "MariaDB's binary log does not have the token's position.",
+        ResyncReason::Failover => "Another database host took over, whose binary log has other positions.",
+        ResyncReason::SchemaChanged => "The table was changed, made anew or dropped.",
+        ResyncReason::Truncated => "The table was emptied by TRUNCATE.",
+        ResyncReason::RoleChanged => "The caller's role or claims have changed.",
+        ResyncReason::StatementLogged => "A session logged a statement instead of the rows that it changed.",
+        ResyncReason::Cascade => "A foreign key changed rows, which MariaDB does not log.",
+        ResyncReason::TooSlow => "The changes could not be kept until they were read.",
+    };
+    Problem::new(ErrorCode::ResyncRequired, why)
+        .with_reason(reason.as_str())
+        .with_hint("Read the records again, with snapshot=true, and go on from the token at the end.")
+}

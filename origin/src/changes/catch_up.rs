@@ -1,0 +1,129 @@
+//! Readers of the log for callers whose place is before what the feed has in memory. They are few, and kept for a short
+//! while between the pages of one caller, since MariaDB searches for a position from the beginning of a log file.
+
+use super::ChangesError;
+use super::token::Place;
+use crate::database::log_position::LogPosition;
+use crate::database::log_reader::{FollowedTables, LogExtent, LogPiece, LogReader, LogSource, TableFacts};
+use crate::project_quota::{Guard, ProjectQuota};
+use shared::ident::ProjectName;
+use shared::operation::TablePath;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+/// Maximum number of connections that read the log for callers who are behind. Half of them for one project.
+const READERS_MAX_COUNT: u64 = 8;
+const READERS_PER_PROJECT_MAX_COUNT: u64 = READERS_MAX_COUNT / 2;
+const KEPT_MAX: Duration = Duration::from_secs(5);
+/// Maximum wait for one of the readers.
+const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Debug)]
+pub struct CatchUps(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    source: LogSource,
+    slots: ProjectQuota,
+    kept: Mutex<Vec<Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    project: ProjectName,
+    tables: Vec<TablePath>,
+    place: Place,
+    until: Instant,
+    reader: CatchUp,
+}
+
+impl std::fmt::Debug for CatchUp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CatchUp")
+    }
+}
+
+/// Reads the log to its end, from a place on.
+pub struct CatchUp {
+    reader: LogReader,
+    /// Read, but not yet used.
+    next: VecDeque<Arc<LogPiece>>,
+    _slot: Guard,
+}
+
+impl CatchUps {
+    pub fn new(source: LogSource) -> Self {
+        let slots = ProjectQuota::with_callers(READERS_MAX_COUNT, READERS_PER_PROJECT_MAX_COUNT);
+        Self(Arc::new(Inner { source, slots, kept: Mutex::default() }))
+    }
+
+    pub fn slots(&self) -> &ProjectQuota {
+        &self.0.slots
+    }
+
+    pub async fn open(
+        &self,
+        (project, caller): (&ProjectName, Uuid),
+        tables: &[(TablePath, TableFacts)],
+        place: &Place,
+    ) -> Result<CatchUp, ChangesError> {
+        let paths: Vec<TablePath> = tables.iter().map(|(path, _)| path.clone()).collect();
+        if let Some(kept) = self.take(project, &paths, place) {
+            return Ok(kept);
+        }
+        let slot = tokio::time::timeout(WAIT_TIMEOUT, self.0.slots.take_as(project, caller, 1)).await;
+        let slot = slot.map_err(|_| ChangesError::Database(crate::database::DbError::Overloaded))?;
+        let followed = Arc::<FollowedTables>::default();
+        for (path, facts) in tables {
+            followed.insert(path.clone(), facts.ancestors.clone());
+        }
+        let reader = self.0.source.open(place.position.clone(), LogExtent::ToEnd, followed).await?;
+        Ok(CatchUp { reader, next: VecDeque::new(), _slot: slot })
+    }
+
+    fn take(&self, project: &ProjectName, tables: &[TablePath], place: &Place) -> Option<CatchUp> {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|kept| kept.until > Instant::now());
+        let is_it = |kept: &Kept| kept.project == *project && kept.tables == tables && kept.place == *place;
+        let at = kept.iter().position(is_it)?;
+        Some(kept.swap_remove(at).reader)
+    }
+
+    /// Keeps a reader for the page that begins at `place`.
+    pub fn keep(&self, project: &ProjectName, tables: Vec<TablePath>, place: Place, reader: CatchUp) {
+        let mut kept = self.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        kept.retain(|kept| kept.until > now);
+        kept.push(Kept { project: project.clone(), tables, place, until: now + KEPT_MAX, reader });
+        drop(kept);
+        // Frees the connection even if nobody asks again.
+        let catch_ups = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT_MAX).await;
+            let mut kept = catch_ups.0.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.retain(|kept| kept.until > Instant::now());
+        });
+    }
+}
+
+impl CatchUp {
+    /// Returns the next piece; `None` at the end of the log.
+    pub async fn next(&mut self) -> Result<Option<Arc<LogPiece>>, ChangesError> {
+        if let Some(piece) = self.next.pop_front() {
+            return Ok(Some(piece));
+        }
+        Ok(self.reader.next().await?.map(Arc::new))
+    }
+
+    /// The position after the last whole transaction that was read.
+    pub fn position(&self) -> &LogPosition {
+        self.reader.position()
+    }
+
+    /// Gives pieces back that the page did not use up, in their order.
+    pub fn give_back(&mut self, pieces: impl DoubleEndedIterator<Item = Arc<LogPiece>>) {
+        pieces.rev().for_each(|piece| self.next.push_front(piece));
+    }
+}

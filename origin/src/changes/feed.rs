@@ -1,0 +1,510 @@
+//! Reads the log once for all subscriptions of this origin, keeps the recent transactions of followed tables, and wakes
+//! those who wait for them. Runs only while somebody follows a table.
+
+use crate::database::log_position::LogPosition;
+use crate::database::position::Gtid;
+use crate::database::log_reader::{
+    FollowedTables, LogError, LogExtent, LogPiece, LogReader, LogSource, ResyncReason, TableFacts,
+};
+use shared::operation::TablePath;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// Maximum bytes of the recent transactions of followed tables. Slower readers read the log themselves.
+const RECENT_MAX_BYTES: usize = 64 * 1024 * 1024;
+const RECENT_MAX_COUNT: usize = 65_536;
+/// Maximum number of followed tables: each costs a look-up for each table of each logged statement.
+const TABLES_MAX_COUNT: usize = 10_000;
+/// How long a table stays followed after its last use, so that a caller who asks again finds its changes in memory.
+const UNUSED_MAX: Duration = Duration::from_secs(60);
+const FACTS_MAX_AGE: Duration = Duration::from_secs(30);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
+
+/// Clones share their state.
+#[derive(Clone)]
+pub struct Feed(Arc<Inner>);
+
+struct Inner {
+    source: LogSource,
+    followed: Arc<FollowedTables>,
+    state: Mutex<State>,
+    stop: OnceLock<CancellationToken>,
+    next_waiter: AtomicU64,
+    transactions: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    recent: VecDeque<Arc<LogPiece>>,
+    recent_bytes: usize,
+    /// The position before the first of `recent`; `None` while the reader has not begun.
+    start: Option<LogPosition>,
+    /// The position after the last whole transaction.
+    head: LogPosition,
+    committed_at: u32,
+    tables: HashMap<TablePath, FollowedTable>,
+    is_running: bool,
+    failure: Option<LogError>,
+}
+
+struct FollowedTable {
+    facts: TableFacts,
+    asked_at: Instant,
+    used_at: Instant,
+    generation: u64,
+    /// The position from which on all transactions have the table's rows.
+    since: LogPosition,
+    waiters: Waiters,
+}
+
+/// Those who wait for changes of a table, by what they wait for.
+#[derive(Default)]
+struct Waiters {
+    all: HashMap<u64, Arc<Wake>>,
+    /// By column, then by the JSON of the column's value.
+    by_value: HashMap<Box<str>, HashMap<Box<str>, HashMap<u64, Arc<Wake>>>>,
+}
+
+#[derive(Default)]
+struct Wake {
+    is_due: AtomicBool,
+    notify: Notify,
+}
+
+impl Wake {
+    fn wake(&self) {
+        self.is_due.store(true, Ordering::Release);
+        self.notify.notify_one();
+    }
+}
+
+/// What a waiter waits for in a table: any change, or one of rows with this value.
+pub type WaitedFor = (TablePath, Option<(Box<str>, Box<str>)>);
+
+/// A place among those who wait; left on drop.
+pub struct Waiter {
+    feed: Feed,
+    id: u64,
+    wake: Arc<Wake>,
+    tables: Vec<WaitedFor>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FeedGauge {
+    pub is_running: bool,
+    pub tables: usize,
+    pub waiters: usize,
+    pub recent_bytes: usize,
+    pub transactions: u64,
+    /// When the last transaction that was read was committed, in seconds since 1970.
+    pub committed_at: u32,
+}
+
+/// The transactions after a place that the feed has in memory.
+pub struct Recent {
+    pub pieces: Vec<Arc<LogPiece>>,
+    /// The position after the last whole transaction of the log, if `pieces` reaches to it.
+    pub head: Option<LogPosition>,
+}
+
+impl std::fmt::Debug for Feed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Feed")
+    }
+}
+
+impl Feed {
+    pub fn new(source: LogSource) -> Self {
+        Self(Arc::new(Inner {
+            source,
+            followed: Arc::default(),
+            state: Mutex::default(),
+            stop: OnceLock::new(),
+            next_waiter: AtomicU64::new(0),
+            transactions: AtomicU64::new(0),
+        }))
+    }
+
+    pub fn source(&self) -> &LogSource {
+        &self.0.source
+    }
+
+    /// Sets what ends the reader, and all waits, when the service stops.
+    pub fn stop_by(&self, stop: CancellationToken) {
+        let _ = self.0.stop.set(stop);
+    }
+
+    pub async fn stopped(&self) {
+        match self.0.stop.get() {
+            Some(stop) => stop.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn gauge(&self) -> FeedGauge {
+        let state = self.state();
+        FeedGauge {
+            is_running: state.is_running,
+            tables: state.tables.len(),
+            waiters: state.tables.values().map(|table| table.waiters.count()).sum(),
+            recent_bytes: state.recent_bytes,
+            transactions: self.0.transactions.load(Ordering::Relaxed),
+            committed_at: state.committed_at,
+        }
+    }
+
+    /// Follows a table from now on, and starts the reader if it does not run. Fails with the reader's last error.
+    pub async fn follow(&self, table: &TablePath) -> Result<TableFacts, LogError> {
+        let known = {
+            let mut state = self.state();
+            if let Some(error) = state.failure.take() {
+                return Err(error);
+            }
+            state.tables.get_mut(table).filter(|known| known.asked_at.elapsed() < FACTS_MAX_AGE).map(|known| {
+                known.used_at = Instant::now();
+                known.facts.clone()
+            })
+        };
+        let facts = match known {
+            Some(facts) => facts,
+            None => {
+                let facts = self.0.source.table_facts(table).await?;
+                self.insert(table, &facts)?;
+                facts
+            }
+        };
+        self.start();
+        Ok(facts)
+    }
+
+    fn insert(&self, table: &TablePath, facts: &TableFacts) -> Result<(), LogError> {
+        let mut state = self.state();
+        let now = Instant::now();
+        if let Some(known) = state.tables.get_mut(table) {
+            if known.facts.ancestors != facts.ancestors {
+                known.generation = self.0.followed.insert(table.clone(), facts.ancestors.clone());
+            }
+            known.facts = facts.clone();
+            (known.asked_at, known.used_at) = (now, now);
+            return Ok(());
+        }
+        if state.tables.len() >= TABLES_MAX_COUNT {
+            return Err(LogError::Lost(format!("{TABLES_MAX_COUNT} tables are followed already")));
+        }
+        let generation = self.0.followed.insert(table.clone(), facts.ancestors.clone());
+        let (since, waiters) = (state.head.clone(), Waiters::default());
+        let followed =
+            FollowedTable { facts: facts.clone(), asked_at: now, used_at: now, generation, since, waiters };
+        state.tables.insert(table.clone(), followed);
+        Ok(())
+    }
+
+    fn start(&self) {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.is_running, true) {
+            return;
+        }
+        drop(state);
+        let feed = self.clone();
+        tokio::spawn(async move {
+            let outcome = tokio::select! {
+                outcome = feed.run() => outcome,
+                () = feed.stopped() => Ok(()),
+            };
+            feed.end(outcome.err());
+        });
+    }
+
+    fn end(&self, failure: Option<LogError>) {
+        let mut state = self.state();
+        if let Some(error) = &failure {
+            tracing::warn!(%error, "the feed of changes ended");
+        }
+        let State { tables, .. } = std::mem::take(&mut *state);
+        for (path, table) in &tables {
+            self.0.followed.remove(path);
+            table.waiters.wake_all();
+        }
+        state.failure = failure;
+    }
+
+    async fn run(&self) -> Result<(), LogError> {
+        let mut reader = self.open(None).await?;
+        {
+            let mut state = self.state();
+            state.head = reader.position().clone();
+            state.start = Some(state.head.clone());
+            let head = state.head.clone();
+            for table in state.tables.values_mut() {
+                table.since = head.clone();
+            }
+        }
+        let mut sweep = tokio::time::interval(UNUSED_MAX / 4);
+        loop {
+            let piece = tokio::select! {
+                biased;
+                piece = reader.next() => piece,
+                _ = sweep.tick() => {
+                    if !self.sweep() {
+                        return Ok(());
+                    }
+                    continue;
+                }
+            };
+            match piece {
+                Ok(Some(piece)) => self.publish(piece),
+                Ok(None) | Err(LogError::Lost(_)) => {
+                    let position = reader.position().clone();
+                    reader = self.reopen(position).await?;
+                }
+                Err(error) => return Err(error),
+            }
+            if reader.is_worn() {
+                let position = reader.position().clone();
+                reader = self.reopen(position).await?;
+            }
+        }
+    }
+
+    async fn open(&self, from: Option<LogPosition>) -> Result<LogReader, LogError> {
+        let from = match from {
+            Some(from) => from,
+            None => self.0.source.facts().await?.position,
+        };
+        self.0.source.open(from, LogExtent::Always, Arc::clone(&self.0.followed)).await
+    }
+
+    /// Opens the log again at a position. After a lost connection, a part of a transaction may come a second time: it is
+    /// dropped from the recent transactions first.
+    async fn reopen(&self, position: LogPosition) -> Result<LogReader, LogError> {
+        {
+            let mut state = self.state();
+            while let Some(last) = state.recent.back().filter(|last| !position.includes(last.gtid)) {
+                let bytes = last.bytes;
+                state.recent.pop_back();
+                state.recent_bytes -= bytes;
+            }
+        }
+        const TRIES_MAX_COUNT: usize = 20;
+        let mut tries = 0;
+        loop {
+            match self.open(Some(position.clone())).await {
+                Err(LogError::Lost(cause)) if tries < TRIES_MAX_COUNT => {
+                    tracing::debug!(%cause, "the log can't be opened again yet");
+                    tries += 1;
+                    tokio::time::sleep(RECONNECT_PAUSE).await;
+                }
+                Err(LogError::Gone(ResyncReason::UnknownPosition)) => {
+                    return Err(LogError::Gone(ResyncReason::Failover));
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn publish(&self, piece: LogPiece) {
+        let mut state = self.state();
+        if piece.is_last {
+            self.0.transactions.fetch_add(1, Ordering::Relaxed);
+        }
+        state.committed_at = piece.committed_at;
+        let mut after = state.head.clone();
+        after.advance(piece.gtid);
+        for table in state.tables.values_mut().filter(|table| table.generation > piece.generation) {
+            // The transaction began in the log before the table was followed.
+            table.since = after.clone();
+        }
+        if piece.is_last {
+            state.head = after;
+        }
+        if piece.rows.is_empty() && piece.breaks.is_empty() {
+            // Ends a transaction whose earlier pieces are kept.
+            let continues = piece.number > 0 && state.recent.back().is_some_and(|last| last.gtid == piece.gtid);
+            if !continues {
+                return;
+            }
+        }
+        let piece = Arc::new(piece);
+        for (path, table) in &mut state.tables {
+            table.waiters.wake(path, &piece);
+        }
+        state.recent_bytes += piece.bytes;
+        state.recent.push_back(piece);
+        while state.recent_bytes > RECENT_MAX_BYTES || state.recent.len() > RECENT_MAX_COUNT {
+            let Some(first) = state.recent.pop_front() else {
+                break;
+            };
+            state.recent_bytes -= first.bytes;
+            if let Some(start) = &mut state.start {
+                start.advance(first.gtid);
+            }
+        }
+    }
+
+    /// Returns the transactions after a position that concern followed tables, up to about `max_bytes`; `None` if the
+    /// feed does not have all of them. Of the first transaction, pieces up to the given number are left out.
+    pub fn recent(
+        &self,
+        tables: &[TablePath],
+        (position, after): (&LogPosition, Option<(Gtid, u32)>),
+        max_bytes: usize,
+    ) -> Option<Recent> {
+        let mut state = self.state();
+        if !state.start.as_ref().is_some_and(|start| position.is_at_or_after(start)) {
+            return None;
+        }
+        for path in tables {
+            let table = state.tables.get_mut(path)?;
+            if !position.is_at_or_after(&table.since) {
+                return None;
+            }
+            table.used_at = Instant::now();
+        }
+        let (mut pieces, mut bytes) = (Vec::new(), 0);
+        let is_read = |piece: &LogPiece| {
+            position.includes(piece.gtid) || after.is_some_and(|(gtid, number)| gtid == piece.gtid && piece.number <= number)
+        };
+        for piece in state.recent.iter().filter(|piece| !is_read(piece)) {
+            if bytes >= max_bytes {
+                return Some(Recent { pieces, head: None });
+            }
+            bytes += piece.bytes;
+            pieces.push(Arc::clone(piece));
+        }
+        Some(Recent { pieces, head: Some(state.head.clone()) })
+    }
+
+    /// Waits for changes from now on. Nothing is missed between this call and [`Waiter::wait`].
+    pub fn waiter(&self, tables: Vec<WaitedFor>) -> Waiter {
+        let id = self.0.next_waiter.fetch_add(1, Ordering::Relaxed);
+        let wake = Arc::<Wake>::default();
+        let mut state = self.state();
+        for (path, only) in &tables {
+            match state.tables.get_mut(path) {
+                Some(table) => table.waiters.add(id, only.as_ref(), &wake),
+                // The feed has ended: the caller must look again.
+                None => wake.wake(),
+            }
+        }
+        drop(state);
+        Waiter { feed: self.clone(), id, wake, tables }
+    }
+
+    /// Forgets tables that nobody has used. Returns whether any are left.
+    fn sweep(&self) -> bool {
+        let mut state = self.state();
+        state.tables.retain(|path, table| {
+            let is_used = table.used_at.elapsed() < UNUSED_MAX || !table.waiters.is_empty();
+            if !is_used {
+                self.0.followed.remove(path);
+            }
+            is_used
+        });
+        !state.tables.is_empty()
+    }
+}
+
+impl Waiter {
+    /// Waits until a change may have come. Returns the feed's position if none has come within `time`: then there is
+    /// none up to that position.
+    pub async fn wait(&self, time: Duration) -> Option<LogPosition> {
+        let _ = tokio::time::timeout(time, self.wake.notify.notified()).await;
+        let state = self.feed.state();
+        match self.wake.is_due.swap(false, Ordering::AcqRel) {
+            true => None,
+            false => Some(state.head.clone()),
+        }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut state = self.feed.state();
+        for (path, only) in &self.tables {
+            if let Some(table) = state.tables.get_mut(path) {
+                table.waiters.remove(self.id, only.as_ref());
+                table.used_at = Instant::now();
+            }
+        }
+    }
+}
+
+impl Waiters {
+    fn add(&mut self, id: u64, only: Option<&(Box<str>, Box<str>)>, wake: &Arc<Wake>) {
+        let waiters = match only {
+            None => &mut self.all,
+            Some((column, value)) => {
+                let by_value = self.by_value.entry(column.clone()).or_default();
+                by_value.entry(value.clone()).or_default()
+            }
+        };
+        waiters.insert(id, Arc::clone(wake));
+    }
+
+    fn remove(&mut self, id: u64, only: Option<&(Box<str>, Box<str>)>) {
+        let Some((column, value)) = only else {
+            self.all.remove(&id);
+            return;
+        };
+        if let Some(by_value) = self.by_value.get_mut(column) {
+            if let Some(waiters) = by_value.get_mut(value) {
+                waiters.remove(&id);
+                if waiters.is_empty() {
+                    by_value.remove(value);
+                }
+            }
+            if by_value.is_empty() {
+                self.by_value.remove(column);
+            }
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.by_value.is_empty()
+    }
+
+    fn count(&self) -> usize {
+        let by_value = self.by_value.values().flat_map(HashMap::values);
+        self.all.len() + by_value.map(HashMap::len).sum::<usize>()
+    }
+
+    fn wake_all(&self) {
+        let by_value = self.by_value.values().flat_map(HashMap::values);
+        for wake in [&self.all].into_iter().chain(by_value).flat_map(HashMap::values) {
+            wake.wake();
+        }
+    }
+
+    fn wake(&self, path: &TablePath, piece: &LogPiece) {
+        if self.is_empty() {
+            return;
+        }
+        let is_it = |table: &Option<TablePath>| table.as_ref().is_none_or(|table| table == path);
+        if piece.breaks.iter().any(|found| is_it(&found.table)) {
+            self.wake_all();
+            return;
+        }
+        for rows in piece.rows.iter().filter(|rows| rows.table.is(path)) {
+            self.all.values().for_each(|wake| wake.wake());
+            for (column, by_value) in &self.by_value {
+                let Some(at) = rows.table.columns.iter().position(|known| known.name == *column) else {
+                    continue;
+                };
+                for change in &rows.changes {
+                    for image in change.images() {
+                        let waiting = by_value.get(image.cell(at));
+                        waiting.into_iter().flat_map(HashMap::values).for_each(|wake| wake.wake());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,418 @@
+//! Makes pages: takes transactions after a place, reads their rows through the subscriptions, and stops at a limit. The
+//! same place, subscriptions and limit give the same full page, on every origin.
+
+use super::catch_up::{CatchUp, CatchUps};
+use super::feed::{Feed, Recent};
+use super::message::{Change, SeenChange, finish};
+use super::subscription::{Followed, Subscriptions};
+use super::token::Place;
+use super::{ChangesError, ResyncReason};
+use crate::database::log_position::LogPosition;
+use crate::database::log_reader::{LogPiece, LoggedTable, RowChange, TableFacts};
+use crate::database::position::Gtid;
+use crate::database::run::images::{self, SeenRows};
+use crate::database::{Lessee, Pools, ReadFrom};
+use crate::query::sql::ImageColumn;
+use shared::operation::TablePath;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Number and bytes of logged rows that one statement reads through a subscription.
+const BATCH_MAX_ROWS: usize = 1_000;
+const BATCH_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes of changes at which a page ends.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// The time after which a page ends that has found little in a long log.
+const PAGE_TIME: Duration = Duration::from_secs(5);
+/// Maximum number of changes that one logged row makes: two for each subscription.
+const CHANGES_PER_ROW: u64 = 256;
+
+#[derive(Clone, Copy, Debug)]
+pub struct PageLimits {
+    pub rows: usize,
+    /// The time limit of one statement.
+    pub statement: Duration,
+}
+
+#[derive(Debug, Default)]
+pub struct Page {
+    pub changes: Vec<Change>,
+    /// Where the next page begins.
+    pub next: Place,
+    /// Whether the page reached the end of the log.
+    pub up_to_date: bool,
+}
+
+pub struct Pager<'a> {
+    pub feed: &'a Feed,
+    pub catch_ups: &'a CatchUps,
+    pub pools: &'a Pools,
+    pub lessee: Lessee<'a>,
+    pub subscriptions: &'a Subscriptions,
+    pub limits: PageLimits,
+}
+
+/// A logged row of a followed table, or the end of a transaction.
+enum Item {
+    Row(Row),
+    End(Gtid),
+}
+
+struct Row {
+    piece: Arc<LogPiece>,
+    /// The indexes of the table's rows in the piece, and of the row in them.
+    at: (usize, usize),
+    /// The number of the row in its transaction, of those in followed tables.
+    number: u64,
+}
+
+impl Row {
+    fn table(&self) -> &Arc<LoggedTable> {
+        &self.piece.rows[self.at.0].table
+    }
+
+    fn change(&self) -> &RowChange {
+        &self.piece.rows[self.at.0].changes[self.at.1]
+    }
+}
+
+/// The rows that one subscription sees of a batch, and the numbers in the document of each item's rows.
+struct Seen {
+    rows: SeenRows,
+    numbers: Vec<(Option<usize>, Option<usize>)>,
+}
+
+impl Pager<'_> {
+    /// Follows the subscriptions' tables, and returns what must be known of them.
+    pub async fn follow(&self) -> Result<Vec<(TablePath, TableFacts)>, ChangesError> {
+        let mut tables = Vec::new();
+        for path in self.subscriptions.tables() {
+            let facts = self.feed.follow(&path).await?;
+            tables.push((path, facts));
+        }
+        Ok(tables)
+    }
+
+    /// Returns the page after `place`. The tables must be followed.
+    pub async fn page(&self, place: Place, tables: &[(TablePath, TableFacts)]) -> Result<Page, ChangesError> {
+        let paths: Vec<TablePath> = tables.iter().map(|(path, _)| path.clone()).collect();
+        let mut builder = Builder { place, ..Builder::default() };
+        builder.restart();
+        let began = Instant::now();
+        loop {
+            let after = (&builder.place.position, builder.after_piece);
+            let Some(Recent { pieces, head }) = self.feed.recent(&paths, after, BATCH_BYTES) else {
+                return self.page_of_log(builder, tables, began).await;
+            };
+            self.add(&mut builder, &pieces).await?;
+            if builder.is_full || builder.is_broken || began.elapsed() > PAGE_TIME {
+                return Ok(builder.finish(None));
+            }
+            if let Some(head) = head {
+                return Ok(builder.finish(Some(head)));
+            }
+        }
+    }
+
+    async fn page_of_log(
+        &self,
+        mut builder: Builder,
+        tables: &[(TablePath, TableFacts)],
+        began: Instant,
+    ) -> Result<Page, ChangesError> {
+        let paths: Vec<TablePath> = tables.iter().map(|(path, _)| path.clone()).collect();
+        builder.restart();
+        let (project, caller) = (self.lessee.project, self.lessee.caller);
+        let mut log = self.catch_ups.open((project, caller), tables, &builder.place).await?;
+        loop {
+            let (pieces, is_end) = gather(&mut log).await?;
+            self.add(&mut builder, &pieces).await?;
+            if is_end && !builder.is_full && !builder.is_broken {
+                return Ok(builder.finish(Some(log.position().clone())));
+            }
+            if builder.is_full || builder.is_broken || began.elapsed() > PAGE_TIME {
+                let page = builder.finish(None);
+                let unused = pieces.into_iter().filter(|piece| !page.next.position.includes(piece.gtid));
+                log.give_back(unused.collect::<Vec<_>>().into_iter());
+                // A transaction of several pieces must be read again from its first.
+                if page.next.within.is_none() {
+                    self.catch_ups.keep(project, paths, page.next.clone(), log);
+                }
+                return Ok(page);
+            }
+        }
+    }
+
+    /// Adds the changes of the pieces to the page, until it is full.
+    async fn add(&self, builder: &mut Builder, pieces: &[Arc<LogPiece>]) -> Result<(), ChangesError> {
+        let mut items = Vec::new();
+        let (mut rows, mut bytes) = (0, 0);
+        for piece in pieces {
+            if builder.place.position.includes(piece.gtid) {
+                continue;
+            }
+            if builder.resumed_in.is_some_and(|gtid| gtid != piece.gtid) {
+                return Err(ChangesError::Resync(ResyncReason::UnknownPosition));
+            }
+            if let Some(reason) = self.break_in(piece) {
+                self.add_items(builder, &items).await?;
+                if builder.is_full || !builder.is_empty() {
+                    builder.is_broken = true;
+                    return Ok(());
+                }
+                return Err(ChangesError::Resync(reason));
+            }
+            if piece.number == 0 {
+                builder.row_number = 0;
+            }
+            for (table, of_table) in piece.rows.iter().enumerate() {
+                if !self.subscriptions.all.iter().any(|followed| of_table.table.is(followed.path())) {
+                    continue;
+                }
+                for (at, change) in of_table.changes.iter().enumerate() {
+                    let number = builder.row_number;
+                    builder.row_number += 1;
+                    if builder.skips(piece.gtid, number) {
+                        continue;
+                    }
+                    items.push(Item::Row(Row { piece: Arc::clone(piece), at: (table, at), number }));
+                    (rows, bytes) = (rows + 1, bytes + change.bytes());
+                    if rows >= BATCH_MAX_ROWS || bytes >= BATCH_BYTES {
+                        self.add_items(builder, &items).await?;
+                        items.clear();
+                        (rows, bytes) = (0, 0);
+                        if builder.is_full {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            builder.after_piece = Some((piece.gtid, piece.number)).filter(|_| !piece.is_last);
+            if piece.is_last {
+                items.push(Item::End(piece.gtid));
+                builder.resumed_in = None;
+            }
+        }
+        self.add_items(builder, &items).await
+    }
+
+    fn break_in(&self, piece: &LogPiece) -> Option<ResyncReason> {
+        let concerns = |table: &Option<TablePath>| {
+            table.as_ref().is_none_or(|table| self.subscriptions.all.iter().any(|followed| followed.path() == table))
+        };
+        piece.breaks.iter().find(|found| concerns(&found.table)).map(|found| found.reason)
+    }
+
+    async fn add_items(&self, builder: &mut Builder, items: &[Item]) -> Result<(), ChangesError> {
+        let rows: Vec<&Row> = items.iter().filter_map(|item| match item {
+            Item::Row(row) => Some(row),
+            Item::End(_) => None,
+        }).collect();
+        let seen = if rows.is_empty() { Vec::new() } else { self.read_all(&rows).await? };
+        let mut next = 0;
+        for item in items {
+            match item {
+                Item::End(gtid) => builder.end(*gtid),
+                Item::Row(row) => {
+                    let changes = self.changes_of(row, next, &seen);
+                    next += 1;
+                    builder.add(row, changes, self.limits.rows);
+                }
+            }
+            if builder.is_full {
+                return Ok(());
+            }
+            if builder.is_at_limit(self.limits.rows) && matches!(item, Item::End(_)) {
+                builder.is_full = true;
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn changes_of<'s>(&'s self, row: &Row, at: usize, seen: &'s [Option<Seen>]) -> Vec<(&'s Followed, &'s SeenRows, SeenChange)> {
+        let mut changes = Vec::new();
+        for (followed, seen) in self.subscriptions.all.iter().zip(seen) {
+            let Some(Seen { rows, numbers }) = seen.as_ref().filter(|_| row.table().is(followed.path())) else {
+                continue;
+            };
+            let (before, after) = numbers.get(at).copied().unwrap_or_default();
+            changes.extend(SeenChange::of(rows, before, after).into_iter().flatten().map(|change| (followed, rows, change)));
+        }
+        changes
+    }
+
+    /// Reads the rows through each subscription.
+    async fn read_all(&self, rows: &[&Row]) -> Result<Vec<Option<Seen>>, ChangesError> {
+        let mut lease = self.pools.lease_for(self.lessee, ReadFrom::Primary, None).await?;
+        let mut all = Vec::with_capacity(self.subscriptions.all.len());
+        for followed in &self.subscriptions.all {
+            let mut columns: Option<(Arc<LoggedTable>, Vec<ImageColumn>)> = None;
+            let mut document = String::from("[");
+            let mut numbers = Vec::with_capacity(rows.len());
+            let mut count = 0;
+            for row in rows {
+                let logged = row.table();
+                if !logged.is(followed.path()) {
+                    numbers.push((None, None));
+                    continue;
+                }
+                match &columns {
+                    Some((known, _)) if Arc::ptr_eq(known, logged) || known == logged => {}
+                    Some(_) => return Err(ChangesError::Resync(ResyncReason::SchemaChanged)),
+                    None => {
+                        let found = followed.columns(logged, self.feed.source());
+                        let found = found.ok_or(ChangesError::Resync(ResyncReason::SchemaChanged))?;
+                        columns = Some((Arc::clone(logged), found));
+                    }
+                }
+                let change = row.change();
+                let mut add = |image: &Option<_>| {
+                    let image = image.as_ref().filter(|image| !followed.is_history(logged, image))?;
+                    if count > 0 {
+                        document.push(',');
+                    }
+                    document.push_str(image.json());
+                    count += 1;
+                    Some(count - 1)
+                };
+                numbers.push((add(&change.before), add(&change.after)));
+            }
+            document.push(']');
+            let Some((_, columns)) = columns.filter(|_| count > 0) else {
+                all.push(None);
+                continue;
+            };
+            let statement = followed.read_images(&columns, document);
+            let layout = followed.plan().select.layout();
+            let rows = images::images(&mut lease, statement, layout, count, self.limits.statement).await?;
+            all.push(Some(Seen { rows, numbers }));
+        }
+        Ok(all)
+    }
+}
+
+/// Reads pieces of the log, until they are enough for a batch. Also returns whether the log is at its end.
+async fn gather(log: &mut CatchUp) -> Result<(Vec<Arc<LogPiece>>, bool), ChangesError> {
+    const PIECES_MAX_COUNT: usize = 4_096;
+    let (mut pieces, mut bytes) = (Vec::new(), 0);
+    let began = Instant::now();
+    while bytes < BATCH_BYTES && pieces.len() < PIECES_MAX_COUNT && began.elapsed() < PAGE_TIME {
+        match log.next().await? {
+            None => return Ok((pieces, true)),
+            Some(piece) => {
+                bytes += piece.bytes;
+                pieces.push(piece);
+            }
+        }
+    }
+    Ok((pieces, false))
+}
+
+#[derive(Default)]
+struct Builder {
+    place: Place,
+    changes: Vec<Change>,
+    /// The last change: whether its transaction has another one is not known yet.
+    pending: Option<Pending>,
+    bytes: usize,
+    row_number: u64,
+    /// The transaction in which the place is, until its end was read.
+    resumed_in: Option<Gtid>,
+    /// The last piece that was read, if its transaction goes on.
+    after_piece: Option<(Gtid, u32)>,
+    is_full: bool,
+    /// Whether a break follows, with which the next page begins.
+    is_broken: bool,
+}
+
+struct Pending {
+    gtid: Gtid,
+    /// The number of the change in its transaction.
+    number: u64,
+    json: Vec<u8>,
+}
+
+impl Builder {
+    fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.pending.is_none()
+    }
+
+    fn is_at_limit(&self, rows: usize) -> bool {
+        self.changes.len() + usize::from(self.pending.is_some()) >= rows || self.bytes >= PAGE_BYTES
+    }
+
+    /// Whether the row was read before the page's beginning. A row of which only some changes were returned was not.
+    fn skips(&self, gtid: Gtid, row: u64) -> bool {
+        self.place.within.is_some_and(|(within, from)| within == gtid && (row + 1) * CHANGES_PER_ROW <= from)
+    }
+
+    fn add(&mut self, row: &Row, changes: Vec<(&Followed, &SeenRows, SeenChange)>, limit: usize) {
+        let gtid = row.piece.gtid;
+        let mut position = self.place.position.clone();
+        position.advance(gtid);
+        for (at, (followed, rows, change)) in changes.into_iter().enumerate() {
+            let number = row.number * CHANGES_PER_ROW + at as u64;
+            if self.place.within.is_some_and(|(within, from)| within == gtid && number < from) {
+                continue;
+            }
+            let is_at_limit = self.is_at_limit(limit);
+            self.flush(false);
+            if is_at_limit {
+                self.is_full = true;
+                return;
+            }
+            let mut json = Vec::with_capacity(256);
+            change.write(rows, followed.id.as_deref(), &position, row.piece.committed_at, &mut json);
+            self.bytes += json.len();
+            self.pending = Some(Pending { gtid, number, json });
+        }
+    }
+
+    /// Moves the pending change to the page.
+    fn flush(&mut self, ends_transaction: bool) {
+        let Some(Pending { gtid, number, mut json }) = self.pending.take() else {
+            return;
+        };
+        finish(&mut json, ends_transaction);
+        let mut after = self.place.clone();
+        match ends_transaction {
+            true => {
+                after.position.advance(gtid);
+                after.within = None;
+            }
+            false => after.within = Some((gtid, number + 1)),
+        }
+        self.place.within = after.within;
+        self.changes.push(Change { json, after, ends_transaction });
+    }
+
+    fn end(&mut self, gtid: Gtid) {
+        self.flush(true);
+        self.place.position.advance(gtid);
+        self.place.within = None;
+    }
+
+    /// Begins to read at [`Self::place`], from the feed or the log.
+    fn restart(&mut self) {
+        if let Some(Pending { gtid, number, .. }) = self.pending.take() {
+            self.place.within = Some((gtid, number));
+        }
+        self.row_number = 0;
+        self.after_piece = None;
+        self.resumed_in = self.place.within.map(|(gtid, _)| gtid);
+    }
+
+    /// Returns the page. `head` is the position of the log's end, if the page reached it.
+    fn finish(mut self, head: Option<LogPosition>) -> Page {
+        let up_to_date = head.is_some();
+        if let Some(Pending { gtid, number, .. }) = self.pending.take() {
+            // Comes with the next page, when the end of its transaction is known.
+            self.place.within = Some((gtid, number));
+        }
+        if let Some(head) = head.filter(|head| self.place.within.is_none() && head.is_at_or_after(&self.place.position)) {
+            self.place.position = head;
+        }
+        Page { changes: self.changes, next: self.place, up_to_date }
+    }
+}

@@ -1,0 +1,437 @@
+//! Reads MariaDB's binary log from a position on, as a replica does: the rows of followed tables, by transaction. Knows
+//! no subscriptions. Events of other tables are skipped without decoding them.
+
+mod followed;
+mod group;
+mod rows;
+mod source;
+mod statement;
+
+use super::log_position::LogPosition;
+use super::position::Gtid;
+use ::binlog::{Body, Checksum, Decoder, EventType, Header, RowsKind, Table};
+pub use followed::{Ancestors, CascadingKey, FollowedTables};
+use futures_util::StreamExt as _;
+use group::Group;
+use mysql_async::BinlogStream;
+pub use rows::{CellEncoding, LoggedColumn, LoggedTable, RowChange, RowImage};
+use shared::operation::TablePath;
+pub use source::{LogExtent, LogFacts, LogSource, TableFacts};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Maximum bytes of one event, which the driver holds as a whole: a row of any table.
+const EVENT_MAX_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum bytes of one decompressed event.
+const DECOMPRESSED_MAX_BYTES: usize = EVENT_MAX_BYTES;
+/// Bytes of a transaction's decoded rows from which they are passed on before its end.
+const PIECE_BYTES: usize = 1024 * 1024;
+/// Maximum bytes of the decoded rows of prepared XA transactions.
+const PREPARED_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum number of prepared XA transactions that are known at the same time.
+const PREPARED_MAX_COUNT: usize = 10_000;
+const HEARTBEAT: Duration = Duration::from_secs(5);
+/// The time without an event or a heartbeat after which the connection is given up.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
+/// The number of tables after which the connection is made anew: the driver remembers each until the log is rotated.
+const TABLES_PER_CONNECTION: usize = 20_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResyncReason {
+    LogPurged,
+    UnknownPosition,
+    Failover,
+    SchemaChanged,
+    Truncated,
+    RoleChanged,
+    StatementLogged,
+    Cascade,
+    TooSlow,
+}
+
+impl ResyncReason {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LogPurged => "log_purged",
+            Self::UnknownPosition => "unknown_position",
+            Self::Failover => "failover",
+            Self::SchemaChanged => "schema_changed",
+            Self::Truncated => "truncated",
+            Self::RoleChanged => "role_changed",
+            Self::StatementLogged => "statement_logged",
+            Self::Cascade => "cascade",
+            Self::TooSlow => "too_slow",
+        }
+    }
+}
+
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LogError {
+    /// The text says which setting or grant MariaDB lacks.
+    #[error("MariaDB's binary log can't serve changes: {0}")]
+    Unavailable(Cow<'static, str>),
+    #[error("the log no longer has this position, or never had it")]
+    Gone(ResyncReason),
+    #[error("the log can't be decoded: {0}")]
+    Undecodable(String),
+    #[error("the connection to MariaDB is lost: {0}")]
+    Lost(String),
+}
+
+impl From<::binlog::Error> for LogError {
+    fn from(error: ::binlog::Error) -> Self {
+        Self::Undecodable(error.to_string())
+    }
+}
+
+/// A transaction of the log, or a part of a long one.
+#[derive(Debug)]
+pub struct LogPiece {
+    pub gtid: Gtid,
+    /// When the transaction was committed, in seconds since 1970.
+    pub committed_at: u32,
+    /// Counts the pieces of the transaction, from 0.
+    pub number: u32,
+    pub is_last: bool,
+    pub rows: Vec<TableRows>,
+    pub breaks: Vec<Break>,
+    pub bytes: usize,
+    /// [`FollowedTables::generation`] when the transaction began in the log: tables that were added later may lack rows.
+    pub generation: u64,
+}
+
+#[derive(Debug)]
+pub struct TableRows {
+    pub table: Arc<LoggedTable>,
+    pub changes: Vec<RowChange>,
+}
+
+/// A place after which a copy of the table can't be kept by the log alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Break {
+    /// `None` for all tables.
+    pub table: Option<TablePath>,
+    pub reason: ResyncReason,
+}
+
+pub struct LogReader {
+    stream: BinlogStream,
+    decoder: Decoder,
+    has_format: bool,
+    buffer: Vec<u8>,
+    followed: Arc<FollowedTables>,
+    position: LogPosition,
+    /// The tables of the current statement that concern followed tables, by the log's number.
+    tables: HashMap<u64, MappedTable>,
+    mapped: usize,
+    logged: HashMap<TablePath, Arc<LoggedTable>>,
+    group: Option<Group>,
+    prepared: HashMap<Vec<u8>, Prepared>,
+    /// Whether the log said that changes may be missing, since the last transaction.
+    incident: bool,
+}
+
+/// The changes of a prepared XA transaction.
+enum Prepared {
+    Rows(Vec<TableRows>),
+    /// Only the tables, since the rows of all prepared transactions are too long.
+    Tables(Vec<TablePath>),
+}
+
+impl Prepared {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Rows(rows) => rows.iter().flat_map(|rows| &rows.changes).map(RowChange::bytes).sum(),
+            Self::Tables(_) => 0,
+        }
+    }
+}
+
+struct MappedTable {
+    path: TablePath,
+    /// `None` for an ancestor that is not followed itself.
+    decoded: Option<(Table, Arc<LoggedTable>)>,
+}
+
+impl LogReader {
+    fn new(stream: BinlogStream, from: LogPosition, followed: Arc<FollowedTables>) -> Self {
+        Self {
+            stream,
+            decoder: Decoder::new(Checksum::None),
+            has_format: false,
+            buffer: Vec::new(),
+            followed,
+            position: from,
+            tables: HashMap::new(),
+            mapped: 0,
+            logged: HashMap::new(),
+            group: None,
+            prepared: HashMap::new(),
+            incident: false,
+        }
+    }
+
+    /// The position after the last whole transaction that [`Self::next`] returned.
+    pub fn position(&self) -> &LogPosition {
+        &self.position
+    }
+
+    /// Whether the reader should be replaced by a new one. Never in the middle of a transaction.
+    pub fn is_worn(&self) -> bool {
+        self.mapped > TABLES_PER_CONNECTION && self.group.is_none() && self.prepared.is_empty()
+    }
+
+    /// Returns the next transaction, or a part of it, even if it concerns no followed table. Returns `None` at the end
+    /// of a log that is read to its end.
+    pub async fn next(&mut self) -> Result<Option<LogPiece>, LogError> {
+        loop {
+            let event = match tokio::time::timeout(SILENCE_TIMEOUT, self.stream.next()).await {
+                Ok(Some(Ok(event))) => event,
+                Ok(Some(Err(error))) => return self.failed(error).map(Some),
+                Ok(None) => return Ok(None),
+                Err(_) => return Err(LogError::Lost("neither an event nor a heartbeat came".to_owned())),
+            };
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let piece = match self.has_to_read(&event) {
+                true => {
+                    raw_event(&event, &mut buffer);
+                    self.read(&buffer)
+                }
+                false => Ok(None),
+            };
+            // A row may be long: its buffer is not kept.
+            if buffer.capacity() <= PIECE_BYTES {
+                self.buffer = buffer;
+            }
+            if let Some(piece) = piece? {
+                return Ok(Some(piece));
+            }
+        }
+    }
+
+    /// An event that is too long ends the connection, but the transaction's GTID was before it: the transaction counts
+    /// as read, with a break for all tables.
+    fn failed(&mut self, error: mysql_async::Error) -> Result<LogPiece, LogError> {
+        let too_long = source::is_too_long(&error);
+        match self.group.take().filter(|_| too_long) {
+            Some(mut group) => {
+                group.break_all(ResyncReason::TooSlow);
+                Ok(self.ended(group))
+            }
+            None => Err(source::fault(error)),
+        }
+    }
+
+    fn has_to_read(&self, event: &mysql_async::binlog::events::Event) -> bool {
+        const TABLE_ID_BYTES: usize = 6;
+        let number = event.header().event_type_raw();
+        if !self.has_format {
+            // Events before the format have no known checksum, and only say where the log begins.
+            return number == EventType::FORMAT_DESCRIPTION.0;
+        }
+        match (RowsKind::of(EventType(number)), event.data().first_chunk::<TABLE_ID_BYTES>()) {
+            (Some(_), Some([a, b, c, d, e, f])) => {
+                self.tables.contains_key(&u64::from_le_bytes([*a, *b, *c, *d, *e, *f, 0, 0]))
+            }
+            _ => number != EventType::ANNOTATE_ROWS.0,
+        }
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<Option<LogPiece>, LogError> {
+        let event = self.decoder.read(bytes)?;
+        let header = event.header;
+        match event.body {
+            Body::FormatDescription(_) => self.has_format = true,
+            Body::Gtid(gtid) => {
+                self.tables.clear();
+                let mut group = Group::new(&gtid, header.server_id, header.timestamp, self.followed.generation());
+                if std::mem::take(&mut self.incident) {
+                    group.break_all(ResyncReason::UnknownPosition);
+                }
+                self.group = Some(group);
+            }
+            Body::TableMap(map) => self.map(&map)?,
+            Body::Rows(rows) => {
+                let ends_statement = rows.flags & ::binlog::Rows::STATEMENT_END != 0;
+                self.add_rows(&rows);
+                if ends_statement {
+                    self.tables.clear();
+                }
+                let is_full = self.group.as_ref().is_some_and(|group| group.bytes() >= PIECE_BYTES && group.may_pass_on());
+                if let Some(group) = self.group.as_mut().filter(|_| is_full) {
+                    return Ok(Some(group.pass_on()));
+                }
+            }
+            Body::Query(query) => {
+                let text = query.statement(DECOMPRESSED_MAX_BYTES)?;
+                return Ok(self.add_statement(&text, query.database));
+            }
+            Body::Xid(_) => return Ok(self.end()),
+            Body::XaPrepare(prepare) => {
+                if prepare.one_phase {
+                    return Ok(self.end());
+                }
+                return Ok(self.prepare());
+            }
+            Body::Incident(_) => self.incident = true,
+            Body::Unknown(_) if header.flags & Header::IGNORABLE == 0 => {
+                if let Some(group) = &mut self.group {
+                    group.break_all(ResyncReason::StatementLogged);
+                }
+            }
+            Body::GtidList(_)
+            | Body::Rotate(_)
+            | Body::AnnotateRows(_)
+            | Body::Heartbeat(_)
+            | Body::BinlogCheckpoint(_)
+            | Body::Stop
+            | Body::Unknown(_) => {}
+        }
+        Ok(None)
+    }
+
+    fn map(&mut self, map: &::binlog::TableMap<'_>) -> Result<(), LogError> {
+        self.mapped += 1;
+        let Some(path) = followed::path(map.database, map.table).filter(|path| self.followed.concerns(path)) else {
+            return Ok(());
+        };
+        let decoded = match self.followed.contains(&path) {
+            false => None,
+            true => {
+                let table = map.table()?;
+                if !table.has_names() {
+                    return Err(LogError::Unavailable(rows::NO_METADATA.into()));
+                }
+                let logged = LoggedTable::new(&table)?;
+                let logged = match self.logged.get(&path).filter(|known| **known == logged) {
+                    Some(known) => Arc::clone(known),
+                    None => {
+                        self.logged.insert(path.clone(), Arc::clone(&logged));
+                        logged
+                    }
+                };
+                Some((table, logged))
+            }
+        };
+        self.tables.insert(map.table_id, MappedTable { path, decoded });
+        Ok(())
+    }
+
+    fn add_rows(&mut self, rows: &::binlog::Rows<'_>) {
+        let (Some(mapped), Some(group)) = (self.tables.get(&rows.table_id), &mut self.group) else {
+            return;
+        };
+        for table in self.followed.reached_from(&mapped.path, rows.kind) {
+            group.add_break(Some(table), ResyncReason::Cascade);
+        }
+        let Some((table, logged)) = &mapped.decoded else {
+            return;
+        };
+        let changes = rows.data(DECOMPRESSED_MAX_BYTES).map_err(LogError::from);
+        match changes.and_then(|data| rows::changes(&data, table, logged)) {
+            Ok(changes) => group.add_rows(TableRows { table: Arc::clone(logged), changes }),
+            Err(error) => {
+                tracing::warn!(%error, table = %mapped.path.table, "rows of a followed table can't be decoded");
+                group.add_break(Some(mapped.path.clone()), ResyncReason::SchemaChanged);
+            }
+        }
+    }
+
+    fn add_statement(&mut self, statement: &[u8], database: &[u8]) -> Option<LogPiece> {
+        use statement::StatementEffect as Effect;
+        let group = self.group.as_mut()?;
+        match statement::effect(statement) {
+            Effect::Nothing => {}
+            Effect::Savepoint(name) => group.set_savepoint(name),
+            Effect::RollbackTo(name) => group.roll_back_to(name),
+            Effect::Rollback => {
+                group.roll_back();
+                return self.end();
+            }
+            Effect::Commit => return self.end(),
+            Effect::XaCommit => {
+                match self.prepared.remove(group.xid()) {
+                    Some(Prepared::Rows(rows)) => rows.into_iter().for_each(|rows| group.add_rows(rows)),
+                    Some(Prepared::Tables(tables)) => {
+                        for table in tables {
+                            group.add_break(Some(table), ResyncReason::TooSlow);
+                        }
+                    }
+                    // It was prepared before the position from which this reader began.
+                    None => group.break_all(ResyncReason::UnknownPosition),
+                }
+                return self.end();
+            }
+            Effect::XaRollback => {
+                self.prepared.remove(group.xid());
+                return self.end();
+            }
+            Effect::Tables { empties } => {
+                let reason = if empties { ResyncReason::Truncated } else { ResyncReason::SchemaChanged };
+                for table in self.followed.named_in(statement, database) {
+                    group.add_break(Some(table), reason);
+                }
+            }
+            Effect::DropsDatabase => {
+                for table in self.followed.in_named_databases(statement) {
+                    group.add_break(Some(table), ResyncReason::SchemaChanged);
+                }
+            }
+            Effect::Rows => group.break_all(ResyncReason::StatementLogged),
+        }
+        if self.group.as_ref().is_some_and(Group::is_standalone) { self.end() } else { None }
+    }
+
+    /// Keeps the changes of a prepared XA transaction until it is committed. A transaction without followed rows is kept
+    /// too, so that its commit is known to be none that this reader missed.
+    fn prepare(&mut self) -> Option<LogPiece> {
+        let mut group = self.group.take()?;
+        let kept: usize = self.prepared.values().map(Prepared::bytes).sum();
+        let mut prepared = Prepared::Rows(group.take_rows());
+        if kept + prepared.bytes() > PREPARED_MAX_BYTES
+            && let Prepared::Rows(rows) = &prepared
+        {
+            prepared = Prepared::Tables(rows.iter().map(|rows| rows.table.path()).collect());
+        }
+        if self.prepared.len() < PREPARED_MAX_COUNT {
+            self.prepared.insert(group.xid().to_vec(), prepared);
+        }
+        Some(self.ended(group))
+    }
+
+    fn end(&mut self) -> Option<LogPiece> {
+        let group = self.group.take()?;
+        Some(self.ended(group))
+    }
+
+    fn ended(&mut self, mut group: Group) -> LogPiece {
+        self.tables.clear();
+        let piece = group.finish();
+        self.position.advance(piece.gtid);
+        piece
+    }
+}
+
+/// Restores the event as it was sent: the driver takes it apart.
+fn raw_event(event: &mysql_async::binlog::events::Event, out: &mut Vec<u8>) {
+    const CHECKSUM_BYTES: usize = 4;
+    let header = event.header();
+    out.clear();
+    out.extend_from_slice(&header.timestamp().to_le_bytes());
+    out.push(header.event_type_raw());
+    out.extend_from_slice(&header.server_id().to_le_bytes());
+    out.extend_from_slice(&header.event_size().to_le_bytes());
+    out.extend_from_slice(&header.log_pos().to_le_bytes());
+    out.extend_from_slice(&header.flags_raw().to_le_bytes());
+    out.extend_from_slice(event.data());
+    let missing = (header.event_size() as usize).saturating_sub(out.len());
+    if missing > CHECKSUM_BYTES {
+        let algorithm = event.footer().get_checksum_alg().ok().flatten();
+        out.push(algorithm.map_or(0, |algorithm| algorithm as u8));
+    }
+    if missing >= CHECKSUM_BYTES {
+        out.extend_from_slice(&event.checksum().unwrap_or_default());
+    }
+}

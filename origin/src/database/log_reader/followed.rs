@@ -1,0 +1,162 @@
+//! The tables whose rows a reader of the log decodes, and the tables from which foreign keys change them: MariaDB does
+//! not log the rows that `ON DELETE` and `ON UPDATE` change.
+
+use super::statement;
+use binlog::RowsKind;
+use shared::ident::{DatabaseName, TableName};
+use shared::operation::TablePath;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+#[derive(Debug, Default)]
+pub struct FollowedTables {
+    tables: RwLock<HashMap<TablePath, Ancestors>>,
+    generation: AtomicU64,
+}
+
+/// The tables whose deletes and updates reach a table by foreign keys with `CASCADE` or `SET NULL`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ancestors {
+    by_delete: HashSet<TablePath>,
+    by_update: HashSet<TablePath>,
+}
+
+/// A foreign key that changes the rows of `child` when a row of `parent` is deleted or its key is updated.
+#[derive(Clone, Debug)]
+pub struct CascadingKey {
+    pub child: TablePath,
+    pub parent: TablePath,
+    pub on_delete: bool,
+    pub on_update: bool,
+}
+
+impl Ancestors {
+    pub fn of(table: &TablePath, keys: &[CascadingKey]) -> Self {
+        let mut ancestors = Self::default();
+        let mut reached = vec![table.clone()];
+        let mut next = 0;
+        while let Some(child) = reached.get(next).cloned() {
+            next += 1;
+            for key in keys.iter().filter(|key| key.child == child) {
+                if key.on_delete {
+                    ancestors.by_delete.insert(key.parent.clone());
+                }
+                if key.on_update {
+                    ancestors.by_update.insert(key.parent.clone());
+                }
+                if !reached.contains(&key.parent) {
+                    reached.push(key.parent.clone());
+                }
+            }
+        }
+        ancestors
+    }
+
+    fn include(&self, table: &TablePath, kind: RowsKind) -> bool {
+        match kind {
+            RowsKind::Insert => false,
+            RowsKind::Update => self.by_update.contains(table),
+            RowsKind::Delete => self.by_delete.contains(table),
+        }
+    }
+}
+
+impl FollowedTables {
+    /// Adds a table. Returns the generation of the first transactions whose rows of the table are complete.
+    pub fn insert(&self, table: TablePath, ancestors: Ancestors) -> u64 {
+        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
+        tables.insert(table, ancestors);
+        self.generation.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    pub fn remove(&self, table: &TablePath) {
+        self.tables.write().unwrap_or_else(PoisonError::into_inner).remove(table);
+    }
+
+    /// The number of tables that were added so far.
+    pub(super) fn generation(&self) -> u64 {
+        self.read(|_| self.generation.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn contains(&self, table: &TablePath) -> bool {
+        self.read(|tables| tables.contains_key(table))
+    }
+
+    /// Whether rows of the table can matter: it is followed, or is an ancestor of a followed table.
+    pub(super) fn concerns(&self, table: &TablePath) -> bool {
+        let kinds = [RowsKind::Update, RowsKind::Delete];
+        let reaches = |ancestors: &Ancestors| kinds.iter().any(|kind| ancestors.include(table, *kind));
+        self.read(|tables| tables.contains_key(table) || tables.values().any(reaches))
+    }
+
+    /// The followed tables that a change of the table may change too, without a trace in the log.
+    pub(super) fn reached_from(&self, table: &TablePath, kind: RowsKind) -> Vec<TablePath> {
+        self.filter(|_, ancestors| ancestors.include(table, kind))
+    }
+
+    /// The followed tables that a statement names, by its own or the session's database.
+    pub(super) fn named_in(&self, statement: &[u8], default_database: &[u8]) -> Vec<TablePath> {
+        self.filter(|table, _| {
+            let names = |name: &str| statement::has_word(statement, name.as_bytes());
+            let database = table.database.as_str();
+            names(table.table.as_str()) && (default_database == database.as_bytes() || names(database))
+        })
+    }
+
+    pub(super) fn in_named_databases(&self, statement: &[u8]) -> Vec<TablePath> {
+        self.filter(|table, _| statement::has_word(statement, table.database.as_str().as_bytes()))
+    }
+
+    fn filter(&self, is_meant: impl Fn(&TablePath, &Ancestors) -> bool) -> Vec<TablePath> {
+        self.read(|tables| {
+            let meant = tables.iter().filter(|(table, ancestors)| is_meant(table, ancestors));
+            meant.map(|(table, _)| table.clone()).collect()
+        })
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&HashMap<TablePath, Ancestors>) -> T) -> T {
+        look(&self.tables.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The path of a table in the log; `None` if no table of the API can have its name.
+pub(super) fn path(database: &str, table: &str) -> Option<TablePath> {
+    Some(TablePath { database: DatabaseName::parse(database).ok()?, table: TableName::parse(table).ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(name: &str) -> TablePath {
+        path("shop", name).unwrap()
+    }
+
+    fn key(child: &str, parent: &str, on_delete: bool, on_update: bool) -> CascadingKey {
+        CascadingKey { child: table(child), parent: table(parent), on_delete, on_update }
+    }
+
+    #[test]
+    fn deletes_reach_a_table_through_others() {
+        let keys = [key("lines", "orders", true, false), key("orders", "users", true, true), key("x", "y", true, true)];
+        let followed = FollowedTables::default();
+        followed.insert(table("lines"), Ancestors::of(&table("lines"), &keys));
+        followed.insert(table("tree"), Ancestors::of(&table("tree"), &[key("tree", "tree", true, false)]));
+        for (changed, kind, reached) in [
+            ("orders", RowsKind::Delete, vec![table("lines")]),
+            ("orders", RowsKind::Update, vec![]),
+            ("users", RowsKind::Delete, vec![table("lines")]),
+            ("users", RowsKind::Update, vec![table("lines")]),
+            ("users", RowsKind::Insert, vec![]),
+            ("tree", RowsKind::Delete, vec![table("tree")]),
+            ("y", RowsKind::Delete, vec![]),
+        ] {
+            assert_eq!(followed.reached_from(&table(changed), kind), reached, "{changed} {kind:?}");
+        }
+        assert!(followed.concerns(&table("users")) && !followed.concerns(&table("y")));
+        assert_eq!(followed.named_in(b"ALTER TABLE lines ADD a int", b"shop"), [table("lines")]);
+        assert_eq!(followed.named_in(b"ALTER TABLE lines ADD a int", b"other"), []);
+        assert_eq!(followed.named_in(b"ALTER TABLE shop.lines ADD a int", b"other"), [table("lines")]);
+    }
+}

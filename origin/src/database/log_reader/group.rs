@@ -1,0 +1,138 @@
+//! A transaction that is being read from the log: its rows, its savepoints and its breaks.
+
+use super::{Break, LogPiece, ResyncReason, RowChange, TableRows};
+use crate::database::position::Gtid;
+use binlog::GtidEvent;
+use shared::operation::TablePath;
+
+pub(super) struct Group {
+    gtid: Gtid,
+    committed_at: u32,
+    generation: u64,
+    flags: u8,
+    xid: Vec<u8>,
+    pieces: u32,
+    rows: Vec<TableRows>,
+    bytes: usize,
+    breaks: Vec<Break>,
+    /// The names of the savepoints, and the number of [`Self::rows`] before each.
+    savepoints: Vec<(Vec<u8>, usize)>,
+}
+
+impl Group {
+    pub(super) fn new(event: &GtidEvent<'_>, server: u32, committed_at: u32, generation: u64) -> Self {
+        let gtid = Gtid { domain: event.domain, server, number: event.sequence };
+        let xid = event.xid.map(|xid| {
+            let lengths = [xid.format.to_le_bytes(), u32::try_from(xid.global.len()).unwrap_or_default().to_le_bytes()];
+            [lengths.as_flattened(), xid.global, xid.branch].concat()
+        });
+        Self {
+            gtid,
+            committed_at,
+            generation,
+            flags: event.flags,
+            xid: xid.unwrap_or_default(),
+            pieces: 0,
+            rows: Vec::new(),
+            bytes: 0,
+            breaks: Vec::new(),
+            savepoints: Vec::new(),
+        }
+    }
+
+    pub(super) fn xid(&self) -> &[u8] {
+        &self.xid
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether the group is one statement, without an end of its own.
+    pub(super) fn is_standalone(&self) -> bool {
+        self.flags & GtidEvent::STANDALONE != 0
+    }
+
+    /// Whether the rows are committed for certain: those of a prepared transaction may be rolled back.
+    pub(super) fn may_pass_on(&self) -> bool {
+        self.flags & GtidEvent::PREPARED_XA == 0
+    }
+
+    pub(super) fn add_rows(&mut self, rows: TableRows) {
+        self.bytes += rows.changes.iter().map(RowChange::bytes).sum::<usize>();
+        self.rows.push(rows);
+    }
+
+    pub(super) fn take_rows(&mut self) -> Vec<TableRows> {
+        self.bytes = 0;
+        std::mem::take(&mut self.rows)
+    }
+
+    pub(super) fn add_break(&mut self, table: Option<TablePath>, reason: ResyncReason) {
+        let found = Break { table, reason };
+        if !self.breaks.contains(&found) {
+            self.breaks.push(found);
+        }
+    }
+
+    pub(super) fn break_all(&mut self, reason: ResyncReason) {
+        self.add_break(None, reason);
+    }
+
+    pub(super) fn set_savepoint(&mut self, name: &[u8]) {
+        self.savepoints.retain(|(known, _)| known != name);
+        self.savepoints.push((name.to_vec(), self.rows.len()));
+    }
+
+    /// Drops the rows after the savepoint. If some of them were passed on already, no reader can keep its copy.
+    pub(super) fn roll_back_to(&mut self, name: &[u8]) {
+        match self.savepoints.iter().position(|(known, _)| known == name) {
+            Some(at) => {
+                let (_, rows) = self.savepoints[at];
+                self.savepoints.truncate(at + 1);
+                self.rows.truncate(rows);
+                self.bytes = self.rows.iter().flat_map(|rows| &rows.changes).map(RowChange::bytes).sum();
+            }
+            None => self.break_all(ResyncReason::StatementLogged),
+        }
+    }
+
+    /// The log keeps a transaction that was rolled back only for its changes in engines without transactions, which are
+    /// not told from the others.
+    pub(super) fn roll_back(&mut self) {
+        let tables = self.rows.iter().map(|rows| rows.table.path()).collect::<Vec<_>>();
+        for table in tables {
+            self.add_break(Some(table), ResyncReason::StatementLogged);
+        }
+        self.take_rows();
+        if self.pieces > 0 {
+            self.break_all(ResyncReason::StatementLogged);
+        }
+    }
+
+    /// Returns the rows so far. A savepoint before them can't be rolled back to any more.
+    pub(super) fn pass_on(&mut self) -> LogPiece {
+        self.savepoints.clear();
+        self.piece(false)
+    }
+
+    pub(super) fn finish(&mut self) -> LogPiece {
+        self.piece(true)
+    }
+
+    fn piece(&mut self, is_last: bool) -> LogPiece {
+        let number = self.pieces;
+        self.pieces += 1;
+        let bytes = std::mem::take(&mut self.bytes);
+        LogPiece {
+            gtid: self.gtid,
+            committed_at: self.committed_at,
+            number,
+            is_last,
+            rows: std::mem::take(&mut self.rows),
+            breaks: std::mem::take(&mut self.breaks),
+            bytes,
+            generation: self.generation,
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Where the log is read: connections to the serving host under the admin account, whose rows no project's account can
+//! read this way; and what MariaDB must be set to.
+
+use super::{Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LogError, LogReader, ResyncReason, followed, rows};
+use crate::database::errno;
+use crate::database::hosts::Hosts;
+use crate::database::log_position::LogPosition;
+use crate::database::position::gtid;
+use crate::database::typed_rows;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{BinlogStreamRequest, Conn, Opts};
+use shared::operation::TablePath;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// The time limit for opening a connection and for the statements before the log is streamed.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+
+#[derive(Clone)]
+pub struct LogSource {
+    hosts: Hosts,
+    opts: Vec<Opts>,
+    collations: Arc<OnceLock<HashMap<u16, CollationNames>>>,
+}
+
+impl std::fmt::Debug for LogSource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("LogSource").field(&self.hosts).finish()
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogExtent {
+    /// Waits at the end of the log for the next transaction.
+    Always,
+    ToEnd,
+}
+
+const FACTS: &str = "SELECT @@GLOBAL.log_bin, @@GLOBAL.binlog_format, @@GLOBAL.binlog_row_image, \
+     @@GLOBAL.binlog_row_metadata, @@GLOBAL.gtid_binlog_pos, @@GLOBAL.gtid_binlog_state";
+
+/// What MariaDB says of its log.
+#[derive(Clone, Debug)]
+pub struct LogFacts {
+    pub position: LogPosition,
+    /// The GTIDs that the log knows: the last one of each server in each domain.
+    state: LogPosition,
+}
+
+impl LogFacts {
+    pub(in crate::database) async fn ask(conn: &mut Conn) -> Result<Self, LogError> {
+        type Row = (u8, String, String, String, String, String);
+        let found: Option<Row> = typed_rows::first(conn.query_iter(FACTS)).await.map_err(fault)?;
+        let (log_bin, format, image, metadata, position, state) =
+            found.ok_or_else(|| LogError::Lost("MariaDB told nothing of its log".to_owned()))?;
+        let lacks = |setting: &'static str| Err(LogError::Unavailable(setting.into()));
+        if log_bin != 1 {
+            return lacks("Set log_bin in MariaDB, and restart it.");
+        }
+        if !format.eq_ignore_ascii_case("ROW") {
+            return lacks("Set binlog_format=ROW in MariaDB.");
+        }
+        if !image.eq_ignore_ascii_case("FULL") && !image.eq_ignore_ascii_case("FULL_NODUP") {
+            return lacks("Set binlog_row_image=FULL in MariaDB.");
+        }
+        if !metadata.eq_ignore_ascii_case("FULL") {
+            return lacks(rows::NO_METADATA);
+        }
+        let mut known = LogPosition::default();
+        for gtid in state.split(',').filter_map(|text| gtid(text)) {
+            known.advance(gtid);
+        }
+        let position = LogPosition::parse(&position)
+            .ok_or_else(|| LogError::Unavailable("MariaDB has more than 16 replication domains.".into()))?;
+        Ok(Self { position, state: known })
+    }
+}
+
+impl LogSource {
+    pub fn new(hosts: &Hosts) -> Self {
+        let address = hosts.address();
+        let opts = hosts.options(&address.admin_user, &address.admin_password, |options| {
+            options
+                .max_allowed_packet(Some(EVENT_MAX_BYTES))
+                .stmt_cache_size(0)
+                .setup(vec!["SET NAMES utf8mb4, time_zone = '+00:00'"])
+        });
+        Self { hosts: hosts.clone(), opts, collations: Arc::default() }
+    }
+
+    async fn connect(&self) -> Result<Conn, LogError> {
+        let lost = || LogError::Lost("no database host can be reached".to_owned());
+        let host = self.hosts.pick().await.ok_or_else(lost)?;
+        let opts = self.opts.get(host.index).cloned().ok_or_else(lost)?;
+        self.hosts.on(&host, Conn::new(opts)).await.map_err(fault)
+    }
+
+    /// Returns the log's present position. Fails if the log can't serve changes.
+    pub async fn facts(&self) -> Result<LogFacts, LogError> {
+        let asking = async {
+            let mut conn = self.connect().await?;
+            let facts = LogFacts::ask(&mut conn).await?;
+            conn.disconnect().await.map_err(fault)?;
+            Ok(facts)
+        };
+        let facts = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
+        facts.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))?
+    }
+
+    /// Reads the log from `from` on. Fails with [`LogError::Gone`] if the host does not have all transactions since.
+    pub async fn open(
+        &self,
+        from: LogPosition,
+        extent: LogExtent,
+        followed: Arc<FollowedTables>,
+    ) -> Result<LogReader, LogError> {
+        let opening = async {
+            let mut conn = self.connect().await?;
+            let facts = LogFacts::ask(&mut conn).await?;
+            // MariaDB would begin at the start of the log for a domain that it does not know.
+            if from.domains().any(|domain| !facts.state.domains().any(|known| known == domain)) {
+                return Err(LogError::Gone(ResyncReason::UnknownPosition));
+            }
+            conn.query_drop(format!(
+                "SET @mariadb_slave_capability = 4, @slave_connect_state = '{from}', @slave_gtid_strict_mode = 1, \
+                 @master_heartbeat_period = {}",
+                HEARTBEAT.as_nanos()
+            ))
+            .await
+            .map_err(fault)?;
+            // Two readers with the same number would end each other.
+            let number = getrandom::u32().map_err(|error| LogError::Lost(error.to_string()))? | 1 << 31;
+            let request = BinlogStreamRequest::new(number).with_pos(4);
+            let request = if extent == LogExtent::ToEnd { request.with_non_blocking() } else { request };
+            conn.get_binlog_stream(request).await.map_err(fault)
+        };
+        let stream = tokio::time::timeout(OPEN_TIMEOUT, opening).await;
+        let stream = stream.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))??;
+        Ok(LogReader::new(stream, from, followed))
+    }
+
+    /// Returns what a follower of the table must know that the log does not tell.
+    pub async fn table_facts(&self, table: &TablePath) -> Result<TableFacts, LogError> {
+        const KEYS: &str = "SELECT constraint_schema, table_name, unique_constraint_schema, referenced_table_name, \
+             delete_rule, update_rule FROM information_schema.referential_constraints WHERE constraint_schema = ?";
+        const ROW_END: &str = "SELECT IFNULL((SELECT column_name FROM information_schema.columns \
+             WHERE table_schema = ? AND table_name = ? AND generation_expression = 'ROW END'), 'row_end') \
+             FROM information_schema.tables WHERE table_schema = ? AND table_name = ? AND table_type = 'SYSTEM VERSIONED'";
+        const COLLATIONS: &str = "SELECT id, character_set_name, IFNULL(full_collation_name, collation_name) \
+             FROM information_schema.collation_character_set_applicability";
+        type Key = (String, String, String, String, String, String);
+        let (database, name) = (table.database.as_str(), table.table.as_str());
+        let asking = async {
+            let mut conn = self.connect().await?;
+            let keys: Vec<Key> = typed_rows::all(conn.exec_iter(KEYS, (database,))).await.map_err(fault)?;
+            let asked = conn.exec_iter(ROW_END, (database, name, database, name));
+            let row_end: Option<String> = typed_rows::first(asked).await.map_err(fault)?;
+            if self.collations.get().is_none() {
+                let named: Vec<(u16, String, String)> =
+                    typed_rows::all(conn.query_iter(COLLATIONS)).await.map_err(fault)?;
+                let named = named.into_iter().map(|(id, charset, name)| (id, (charset.into(), name.into())));
+                self.collations.get_or_init(|| named.collect());
+            }
+            conn.disconnect().await.map_err(fault)?;
+            Ok::<_, LogError>((keys, row_end))
+        };
+        let found = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
+        let (keys, row_end) = found.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))??;
+        let acts = |rule: &str| !matches!(rule, "RESTRICT" | "NO ACTION");
+        let keys = keys.into_iter().filter_map(|(schema, table, parent_schema, parent, on_delete, on_update)| {
+            let (on_delete, on_update) = (acts(&on_delete), acts(&on_update));
+            let (child, parent) = (followed::path(&schema, &table)?, followed::path(&parent_schema, &parent)?);
+            (on_delete || on_update).then_some(CascadingKey { child, parent, on_delete, on_update })
+        });
+        let ancestors = Ancestors::of(table, &keys.collect::<Vec<_>>());
+        Ok(TableFacts { ancestors, row_end: row_end.map(Into::into) })
+    }
+
+    /// The names of a collation's character set and of the collation; `None` before the first [`Self::table_facts`].
+    pub fn collation(&self, number: u16) -> Option<&CollationNames> {
+        self.collations.get()?.get(&number)
+    }
+}
+
+pub type CollationNames = (Box<str>, Box<str>);
+
+#[derive(Clone, Debug)]
+pub struct TableFacts {
+    pub ancestors: Ancestors,
+    /// The column that a system-versioned table has for the end of a row's time. Rows of the past have a time in it.
+    pub row_end: Option<Box<str>>,
+}
+
+/// MariaDB's error about a position that its log does not have, or a log that is not open.
+const LOG_READ_ERROR: u16 = 1236;
+
+pub(super) fn fault(error: mysql_async::Error) -> LogError {
+    match &error {
+        mysql_async::Error::Server(refused) if refused.code == LOG_READ_ERROR => {
+            if refused.message.contains("purged") || refused.message.contains("Could not find GTID state") {
+                LogError::Gone(ResyncReason::LogPurged)
+            } else if refused.message.contains("not in the master's binlog") || refused.message.contains("GTID") {
+                LogError::Gone(ResyncReason::UnknownPosition)
+            } else {
+                LogError::Lost(error.to_string())
+            }
+        }
+        mysql_async::Error::Server(refused)
+            if matches!(refused.code, errno::ACCESS_DENIED | errno::SPECIFIC_ACCESS_DENIED) =>
+        {
+            LogError::Unavailable("Grant REPLICATION SLAVE to the admin account in MariaDB.".into())
+        }
+        _ => LogError::Lost(error.to_string()),
+    }
+}
+
+pub(super) fn is_too_long(error: &mysql_async::Error) -> bool {
+    matches!(error, mysql_async::Error::Driver(mysql_async::DriverError::PacketTooLarge))
+        || error.to_string().contains("larger than max_allowed_packet")
+}

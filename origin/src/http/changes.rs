@@ -1,0 +1,448 @@
+//! Answers requests for changes: pages, long polls, server-sent events, and snapshots with the token after them.
+
+use super::records::Tables;
+use super::request_context::RequestContext;
+use super::respond;
+use super::stream::{self, StreamLimits};
+use crate::changes::{
+    ChangesError, Followed, Page, PageLimits, Pager, Place, Subscriptions, Token, TokenFault, resync,
+};
+use crate::database::log_reader::{LogError, ResyncReason, TableFacts};
+use crate::database::run::snapshot::{self, SnapshotList};
+use crate::database::schema_cache::SchemaAge;
+use crate::database::{DbError, Lease, ReadFrom};
+use crate::project_quota::Guard;
+use crate::service_state::ServiceState;
+use crate::system::keys::Caller;
+use async_stream::try_stream;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt as _};
+use shared::envelope::write_string;
+use shared::error::{ErrorCode, Problem};
+use shared::format::Format;
+use shared::operation::TablePath;
+use shared::operation::changes::{ChangesCall, ChangesForm};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The time after which an event stream without events sends a comment.
+const COMMENT_EVERY: Duration = Duration::from_secs(15);
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// One caller's feed. Owns what it needs, since event streams outlive their request.
+struct Reader {
+    app: Arc<ServiceState>,
+    caller: Caller,
+    subscriptions: Subscriptions,
+    tables: Vec<(TablePath, TableFacts)>,
+    limits: PageLimits,
+    form: ChangesForm,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct StreamError(String);
+
+type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, StreamError>> + Send>>;
+
+pub(super) async fn run(context: &RequestContext, call: ChangesCall) -> Result<Response, Problem> {
+    if !context.app().changes.is_on() {
+        return Err(Problem::new(ErrorCode::ChangesUnavailable, "The feed of changes is switched off.")
+            .with_hint("Set changes = \"on\", or SELKIE_CHANGES=on, at the origin."));
+    }
+    let slot = context.app().changes.slot(context.caller())?;
+    let age = if call.since.is_none() { SchemaAge::Fresh } else { SchemaAge::Cached };
+    let mut reader = Reader::open(context, &call, age).await.map_err(ChangesError::into_problem)?;
+    let place = match &call.since {
+        None => None,
+        Some(token) => Some(match reader.place(token) {
+            // The cached schema may be older than the token.
+            Err(TokenFault::SchemaChanged) => {
+                reader = Reader::open(context, &call, SchemaAge::Fresh).await.map_err(ChangesError::into_problem)?;
+                reader.place(token).map_err(token_problem)?
+            }
+            place => place.map_err(token_problem)?,
+        }),
+    };
+    let answered = reader.answer(context, &call, place, slot).await;
+    answered.map_err(|error| {
+        if matches!(error, ChangesError::Resync(ResyncReason::SchemaChanged)) {
+            reload_schema(context, &call);
+        }
+        error.into_problem()
+    })
+}
+
+/// Has the caller's next request find the tables as they are now.
+fn reload_schema(context: &RequestContext, call: &ChangesCall) {
+    let (app, caller) = (Arc::clone(context.app()), context.caller().clone());
+    let tables: Vec<TablePath> = call.subscriptions.iter().map(|one| one.read.table.clone()).collect();
+    tokio::spawn(async move {
+        for table in tables {
+            let _ = Tables::one(&app, &caller, &table, SchemaAge::Fresh).await;
+        }
+    });
+}
+
+fn token_problem(fault: TokenFault) -> Problem {
+    match fault {
+        TokenFault::SchemaChanged => resync(ResyncReason::SchemaChanged),
+        TokenFault::RoleChanged => resync(ResyncReason::RoleChanged),
+        TokenFault::Foreign => {
+            Problem::new(ErrorCode::InvalidQueryOption, "The option since is no token of this feed.")
+                .with_hint("Send the next of an earlier answer as it was, or leave since out to begin now.")
+        }
+        TokenFault::OtherSubscriptions => {
+            Problem::new(ErrorCode::InvalidQueryOption, "The token in the option since is of other subscriptions.")
+                .with_hint("Send query, selectFields and ids as in the request that returned the token.")
+        }
+    }
+}
+
+impl Reader {
+    async fn open(context: &RequestContext, call: &ChangesCall, age: SchemaAge) -> Result<Self, ChangesError> {
+        let (app, caller) = (context.app(), context.caller());
+        let mut all = Vec::with_capacity(call.subscriptions.len());
+        for subscription in &call.subscriptions {
+            let access = Tables::one(app, caller, &subscription.read.table, age).await?;
+            all.push(Followed::new(subscription, access)?);
+        }
+        let subscriptions = Subscriptions::new(&call.subscriptions, all);
+        let limits = PageLimits { rows: call.limit, statement: context.limit() };
+        let mut reader = Self {
+            app: Arc::clone(app),
+            caller: caller.clone(),
+            subscriptions,
+            tables: Vec::new(),
+            limits,
+            form: call.form,
+        };
+        reader.follow().await?;
+        Ok(reader)
+    }
+
+    fn pager(&self) -> Pager<'_> {
+        Pager {
+            feed: &self.app.changes.feed,
+            catch_ups: &self.app.changes.catch_ups,
+            pools: &self.app.pools,
+            lessee: self.caller.lessee(),
+            subscriptions: &self.subscriptions,
+            limits: self.limits,
+        }
+    }
+
+    async fn follow(&mut self) -> Result<(), ChangesError> {
+        let tables = self.pager().follow().await?;
+        self.subscriptions.set_facts(&tables);
+        self.tables = tables;
+        Ok(())
+    }
+
+    fn place(&self, token: &str) -> Result<Place, TokenFault> {
+        Token::read(token, &self.app.cursors, self.caller.project(), &self.subscriptions.meaning)
+    }
+
+    fn token(&self, place: &Place) -> String {
+        let token = Token { place: place.clone(), meaning: self.subscriptions.meaning };
+        token.write(&self.app.cursors, self.caller.project())
+    }
+
+    async fn answer(
+        mut self,
+        context: &RequestContext,
+        call: &ChangesCall,
+        place: Option<Place>,
+        slot: Guard,
+    ) -> Result<Response, ChangesError> {
+        match (place, call.snapshot, self.form) {
+            (None, true, _) => self.snapshot(context, slot).await,
+            (Some(place), _, ChangesForm::Events) => {
+                let page = self.page(&place).await?;
+                Ok(self.events(context, None, page, slot))
+            }
+            (Some(place), _, _) => {
+                let page = self.poll(context, place, call.wait).await?;
+                Ok(self.whole(&page))
+            }
+            (None, false, form) => {
+                let page = Page { next: self.now(context).await?, up_to_date: true, ..Page::default() };
+                match form {
+                    ChangesForm::Events => Ok(self.events(context, None, page, slot)),
+                    ChangesForm::Page | ChangesForm::Lines => Ok(self.whole(&page)),
+                }
+            }
+        }
+    }
+
+    /// The place after all transactions that are committed now.
+    async fn now(&self, context: &RequestContext) -> Result<Place, ChangesError> {
+        let mut lease = context.lease(ReadFrom::Primary).await?;
+        let facts = snapshot::log_facts(&mut lease, context.limit()).await??;
+        Ok(Place { position: facts.position, within: None })
+    }
+
+    async fn page(&self, place: &Place) -> Result<Page, ChangesError> {
+        self.pager().page(place.clone(), &self.tables).await
+    }
+
+    /// Returns the page after `place`, and waits up to `wait` for the first change.
+    async fn poll(&mut self, context: &RequestContext, mut place: Place, wait: Duration) -> Result<Page, ChangesError> {
+        let until = Instant::now() + wait;
+        let ended = Arc::clone(&self.app.keys).ended(self.caller.clone(), context.started());
+        let mut ended = pin!(ended);
+        loop {
+            let waiter = self.app.changes.feed.waiter(self.subscriptions.waited_for());
+            let page = self.page(&place).await?;
+            let left = until.saturating_duration_since(Instant::now());
+            if !page.changes.is_empty() || left.is_zero() {
+                return Ok(page);
+            }
+            place = page.next.clone();
+            if !page.up_to_date {
+                continue;
+            }
+            let head = tokio::select! {
+                head = waiter.wait(left) => head,
+                () = self.app.changes.feed.stopped() => return Ok(page),
+                () = &mut ended => return Err(revoked().into()),
+            };
+            if let Some(head) = head {
+                let is_later = head.is_at_or_after(&place.position) && place.within.is_none();
+                return Ok(Page { next: if is_later { Place { position: head, within: None } } else { place }, ..page });
+            }
+            self.follow().await?;
+        }
+    }
+
+    /// Writes a page as a whole: the envelope, or a line for each message.
+    fn whole(&self, page: &Page) -> Response {
+        let mut out = Vec::new();
+        if self.form == ChangesForm::Lines {
+            for change in &page.changes {
+                out.extend_from_slice(&change.json);
+                out.push(b'\n');
+            }
+            self.write_trailer(page, &mut out);
+            out.push(b'\n');
+            return respond::with_type(out.into(), Format::NdJson.content_type());
+        }
+        out.extend_from_slice(br#"{"success":true,"payload":["#);
+        for (at, change) in page.changes.iter().enumerate() {
+            out.extend_from_slice(if at == 0 { b"" } else { b"," });
+            out.extend_from_slice(&change.json);
+        }
+        out.extend_from_slice(b"],");
+        let start = out.len();
+        self.write_trailer(page, &mut out);
+        // The members of the trailer belong to the envelope.
+        out.remove(start);
+        respond::json(out)
+    }
+
+    fn write_trailer(&self, page: &Page, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"next":"#);
+        write_string(out, &self.token(&page.next));
+        out.extend_from_slice(if page.up_to_date { br#","upToDate":true}"# } else { br#","upToDate":false}"# });
+    }
+
+    /// Streams every matching record, then the token. An event stream goes on with changes.
+    async fn snapshot(self, context: &RequestContext, slot: Guard) -> Result<Response, ChangesError> {
+        let mut lease = context.lease(ReadFrom::Primary).await?;
+        snapshot::log_facts(&mut lease, context.limit()).await??;
+        let position = snapshot::begin_snapshot(&mut lease, context.limit()).await?;
+        let position = position.ok_or_else(|| {
+            LogError::Unavailable("MariaDB tells no position of a snapshot: use an engine with transactions.".into())
+        })?;
+        let place = Place { position, within: None };
+        if self.form == ChangesForm::Events {
+            let records = self.lists();
+            return Ok(self.events(context, Some((lease, records)), Page { next: place, ..Page::default() }, slot));
+        }
+        let (limits, guard) = context.stream()?;
+        let limit = context.limit();
+        let chunks: Chunks = Box::pin(try_stream! {
+            let _slot = slot;
+            {
+                let mut parts = pin!(self.records(lease, self.lists(), limit));
+                while let Some(chunk) = parts.next().await {
+                    yield chunk?;
+                }
+            }
+            let mut out = Vec::new();
+            self.write_trailer(&Page { next: place, up_to_date: true, ..Page::default() }, &mut out);
+            out.push(b'\n');
+            yield Bytes::from(out);
+        });
+        let body = stream::body([], chunks, Format::NdJson.cut_mark(), limits, guard);
+        Ok(respond::with_type(body, Format::NdJson.content_type()))
+    }
+
+    fn lists(&self) -> Vec<SnapshotList> {
+        let list = |followed: &Followed| SnapshotList {
+            statement: followed.list(),
+            layout: Arc::clone(followed.plan().select.layout()),
+        };
+        self.subscriptions.all.iter().map(list).collect()
+    }
+
+    /// Streams the records of a snapshot as messages.
+    fn records(
+        &self,
+        lease: Lease,
+        lists: Vec<SnapshotList>,
+        limit: Duration,
+    ) -> impl Stream<Item = Result<Bytes, StreamError>> + Send {
+        snapshot::snapshot(lease, lists, limit).map(|rows: Result<_, DbError>| {
+            let (list, rows) = rows.map_err(|error| StreamError(error.to_string()))?;
+            let id = self.subscriptions.all[list].id.as_deref();
+            let mut out = Vec::new();
+            let mut json = Vec::new();
+            for at in 0..rows.count() {
+                json.clear();
+                json.extend_from_slice(br#"{"type":"insert","snapshot":true,"key":"#);
+                rows.write_key(at, &mut json);
+                json.extend_from_slice(br#","record":"#);
+                rows.write_record(at, &mut json);
+                if let Some(id) = id {
+                    json.extend_from_slice(br#","subscription":"#);
+                    write_string(&mut json, id);
+                }
+                json.push(b'}');
+                match self.form {
+                    ChangesForm::Events => write_event("change", None, &json, &mut out),
+                    ChangesForm::Page | ChangesForm::Lines => {
+                        out.extend_from_slice(&json);
+                        out.push(b'\n');
+                    }
+                }
+            }
+            Ok(Bytes::from(out))
+        })
+    }
+
+    fn events(
+        mut self,
+        context: &RequestContext,
+        records: Option<(Lease, Vec<SnapshotList>)>,
+        first: Page,
+        slot: Guard,
+    ) -> Response {
+        let limits = StreamLimits::of_changes(context, slot);
+        let guard = context.app().metrics.stream();
+        let limit = context.limit();
+        let chunks: Chunks = Box::pin(try_stream! {
+            if let Some((lease, lists)) = records {
+                let mut parts = pin!(self.records(lease, lists, limit));
+                while let Some(chunk) = parts.next().await {
+                    yield chunk?;
+                }
+            }
+            let mut place = first.next.clone();
+            yield self.write_events(&first, true);
+            loop {
+                let waiter = self.app.changes.feed.waiter(self.subscriptions.waited_for());
+                let page = match self.page(&place).await {
+                    Ok(page) => page,
+                    Err(error) => {
+                        yield last_event(error);
+                        return;
+                    }
+                };
+                place = page.next.clone();
+                if !page.changes.is_empty() {
+                    yield self.write_events(&page, false);
+                }
+                if !page.up_to_date {
+                    continue;
+                }
+                let head = tokio::select! {
+                    head = waiter.wait(COMMENT_EVERY) => head,
+                    () = self.app.changes.feed.stopped() => return,
+                };
+                if let Some(head) = head {
+                    if place.within.is_none() && head.is_at_or_after(&place.position) {
+                        place.position = head;
+                    }
+                    yield Bytes::from_static(b": nothing changed\n\n");
+                    continue;
+                }
+                if let Err(error) = self.follow().await {
+                    yield last_event(error);
+                    return;
+                }
+            }
+        });
+        let mut response = respond::with_type(stream::body([], chunks, "", limits, guard), EVENT_STREAM);
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        // Proxies such as nginx would hold events back.
+        headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+        response
+    }
+
+    /// Writes the changes of a page as events, and an event after each whole transaction: a caller may apply the changes
+    /// before it. `is_first` also tells a place without changes.
+    fn write_events(&self, page: &Page, is_first: bool) -> Bytes {
+        let mut out = Vec::new();
+        for change in &page.changes {
+            let token = self.token(&change.after);
+            write_event("change", Some(&token), &change.json, &mut out);
+            if change.ends_transaction {
+                let up_to_date = page.up_to_date && std::ptr::eq(change, page.changes.last().unwrap_or(change));
+                self.write_transaction_event(&change.after, up_to_date, &mut out);
+            }
+        }
+        if is_first && page.changes.is_empty() {
+            self.write_transaction_event(&page.next, true, &mut out);
+        }
+        Bytes::from(out)
+    }
+
+    fn write_transaction_event(&self, place: &Place, up_to_date: bool, out: &mut Vec<u8>) {
+        let mut json = Vec::new();
+        self.write_trailer(&Page { next: place.clone(), up_to_date, ..Page::default() }, &mut json);
+        write_event("transaction", Some(&self.token(place)), &json, out);
+    }
+}
+
+fn write_event(name: &str, id: Option<&str>, json: &[u8], out: &mut Vec<u8>) {
+    if let Some(id) = id {
+        out.extend_from_slice(b"id: ");
+        out.extend_from_slice(id.as_bytes());
+        out.push(b'\n');
+    }
+    out.extend_from_slice(b"event: ");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\ndata: ");
+    out.extend_from_slice(json);
+    out.extend_from_slice(b"\n\n");
+}
+
+/// The event with which a stream ends that can't go on.
+fn last_event(error: ChangesError) -> Bytes {
+    let mut out = Vec::new();
+    match error {
+        ChangesError::Resync(reason) => {
+            let json = format!(r#"{{"reason":"{}"}}"#, reason.as_str());
+            write_event("resync", None, json.as_bytes(), &mut out);
+        }
+        error => {
+            let problem = error.into_problem();
+            let mut json = br#"{"code":"#.to_vec();
+            write_string(&mut json, problem.code().as_str());
+            json.extend_from_slice(br#","message":"#);
+            write_string(&mut json, problem.message());
+            json.push(b'}');
+            write_event("failed", None, &json, &mut out);
+        }
+    }
+    Bytes::from(out)
+}
+
+fn revoked() -> Problem {
+    Problem::new(ErrorCode::RevokedKey, "The key or role was revoked or changed while the request waited.")
+}

@@ -1,0 +1,64 @@
+//! Plans what a subscription to changes shows: the fields and conditions of a list, for one row at a time.
+
+use super::scope::Scope;
+use super::{Expression, Operand, Output, Page, Param, Predicate, Select, SqlConversion, read};
+use crate::query::catalog::Kind;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::operation::filter::Comparison;
+use shared::operation::read::Read;
+
+#[derive(Clone, Debug)]
+pub struct FollowedRead {
+    pub select: Select,
+    /// The columns that identify a record: those of an `{id}`, or else of another readable unique key.
+    pub key: Vec<usize>,
+    /// An integer column and the value, in digits, that it has in every record of the list.
+    pub equals: Option<(usize, String)>,
+}
+
+pub fn follow(read: &Read, scope: &Scope<'_>) -> Result<FollowedRead, Problem> {
+    let refuse = |why: &str| Problem::new(ErrorCode::InvalidQueryOption, why.to_owned());
+    let table = scope.root();
+    if table.traits().view {
+        return Err(refuse("A view has no changes of its own.").with_hint("Follow the tables that the view reads."));
+    }
+    let select = read::records(read, scope, None, Page::default())?;
+    let is_column = |cell: &Expression| matches!(cell, Expression::Column(_));
+    if matches!(&select.output, Output::Cells(cells) if !cells.iter().all(is_column)) {
+        return Err(refuse("The option selectFields of changes takes no aggregates."));
+    }
+    if select.filter.as_ref().is_some_and(Predicate::has_search) {
+        return Err(refuse("The option query of changes takes no full-text conditions.")
+            .with_hint("Use CONTAINS, STARTS WITH or LIKE."));
+    }
+    let key = match table.key_is_readable() && table.key_is_unique() {
+        true => table.key(),
+        false => table.identity(),
+    };
+    if key.is_empty() {
+        return Err(refuse(&format!("The table {} has no unique key that the caller may read.", shown(table.name().as_str())))
+            .with_hint("Changes name records by their key: add a primary key, or add its fields to the role."));
+    }
+    let select = Select { order: Vec::new(), limit: None, offset: 0, keyset: None, ..select };
+    let equals = select.filter.as_ref().and_then(|filter| integer_equality(filter, scope));
+    Ok(FollowedRead { key: key.to_vec(), equals, select })
+}
+
+fn integer_equality(filter: &Predicate, scope: &Scope<'_>) -> Option<(usize, String)> {
+    match filter {
+        Predicate::All(parts) => parts.iter().find_map(|part| integer_equality(part, scope)),
+        Predicate::Compare(at, Comparison::Equal, Operand { param, form: SqlConversion::Plain }) => {
+            // MariaDB reads 70 as 1970 in a YEAR.
+            let column = scope.column(*at);
+            let is_integer = column.kind == Kind::Integer && !column.type_text.starts_with("year");
+            let digits = match param {
+                Param::Int(number) => number.to_string(),
+                Param::UInt(number) => number.to_string(),
+                _ => return None,
+            };
+            is_integer.then_some((at.column, digits))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,126 @@
+//! Renders a read of logged rows: the SELECT of a list, in which a JSON document takes the table's place. So MariaDB
+//! itself decides which rows a list would show, by the types and collations of the table.
+
+use super::Statement;
+use super::builder::Builder;
+use super::predicate::filter;
+use super::select::cells;
+use crate::query::catalog::{Column, Kind, Table};
+use crate::query::plan::scope::Scope;
+use crate::query::plan::{Param, Select};
+
+/// A column of the table in a logged row.
+#[derive(Clone, Debug)]
+pub struct ImageColumn {
+    /// The index in the row's JSON array.
+    pub at: usize,
+    /// The index in the [`Table`].
+    pub column: usize,
+    /// Whether the cell is in base64.
+    pub is_base64: bool,
+    /// The names of the character set and the collation; `None` for types without one.
+    pub collation: Option<(Box<str>, Box<str>)>,
+}
+
+/// Renders the read of rows that `document` has: a JSON array of rows, each an array of cells. The result's columns are
+/// those of the plan, then the key's, then the row's number from 1.
+pub fn images(select: Select, key: &[usize], scope: &Scope<'_>, columns: &[ImageColumn], document: String) -> Statement {
+    let table = scope.root();
+    let number = number_name(table);
+    let mut sql = Builder::new();
+    sql.syntax("SELECT ");
+    cells(&mut sql, select.output, scope);
+    for at in key {
+        sql.syntax(", ").column(table, *at);
+    }
+    sql.syntax(", ").ident(&number).syntax(" FROM (SELECT ").ident(&number);
+    for column in columns {
+        sql.syntax(", ");
+        value(&mut sql, table.column(column.column), column);
+        sql.syntax(" AS ").column(table, column.column);
+    }
+    sql.syntax(" FROM JSON_TABLE(").param(Param::Text(document.into())).syntax(", '$[*]' COLUMNS (");
+    sql.ident(&number).syntax(" FOR ORDINALITY");
+    for column in columns {
+        sql.numbered(", c", column.at).syntax(" ");
+        json_type(&mut sql, table.column(column.column), column);
+        sql.numbered(" PATH '$[", column.at).syntax("]' NULL ON EMPTY ERROR ON ERROR");
+    }
+    sql.syntax(")) AS images) AS ").ident(table.name().as_str());
+    if let Some(condition) = select.filter {
+        filter(&mut sql, scope, condition);
+    }
+    sql.finish()
+}
+
+/// A name that no column of the table has.
+fn number_name(table: &Table) -> String {
+    let mut name = "row".to_owned();
+    let is_taken = |name: &str| {
+        table.all_columns().any(|at| table.column(at).name.as_str().eq_ignore_ascii_case(name))
+    };
+    while is_taken(&name) {
+        name.push('_');
+    }
+    name
+}
+
+/// The type in which JSON_TABLE reads a cell. It has no ENUM, SET, UUID, INET and geometry, and reads a BIT as text.
+fn json_type(sql: &mut Builder, column: &Column, image: &ImageColumn) {
+    if image.is_base64 {
+        sql.syntax("LONGTEXT CHARACTER SET utf8mb4");
+        return;
+    }
+    match column.kind {
+        Kind::Bit => sql.syntax("BIGINT UNSIGNED"),
+        Kind::Integer | Kind::Decimal | Kind::Float | Kind::Double | Kind::Date | Kind::DateTime | Kind::Time => {
+            sql.type_name(&column.type_text)
+        }
+        Kind::Text => sql.type_name(&column.type_text),
+        Kind::Enum
+        | Kind::Set
+        | Kind::Json
+        | Kind::Uuid
+        | Kind::Inet4
+        | Kind::Inet6
+        | Kind::Bytes
+        | Kind::Geometry => sql.syntax("LONGTEXT"),
+    };
+    if let Some((charset, collation)) = &image.collation {
+        sql.syntax(" CHARACTER SET ").word(charset).syntax(" COLLATE ").word(collation);
+    }
+}
+
+fn value(sql: &mut Builder, column: &Column, image: &ImageColumn) {
+    let cell = |sql: &mut Builder| {
+        sql.numbered("c", image.at);
+    };
+    if !image.is_base64 {
+        cell(sql);
+        return;
+    }
+    let cast = match column.kind {
+        Kind::Uuid => Some(" AS UUID)"),
+        Kind::Inet4 => Some(" AS INET4)"),
+        Kind::Inet6 => Some(" AS INET6)"),
+        _ => None,
+    };
+    let charset = image.collation.as_ref().filter(|(charset, _)| **charset != *"binary");
+    match (cast, charset) {
+        (Some(end), _) => {
+            sql.syntax("CAST(FROM_BASE64(");
+            cell(sql);
+            sql.syntax(")").syntax(end);
+        }
+        (None, Some((charset, collation))) if !matches!(column.kind, Kind::Geometry | Kind::Bytes) => {
+            sql.syntax("CONVERT(FROM_BASE64(");
+            cell(sql);
+            sql.syntax(") USING ").word(charset).syntax(") COLLATE ").word(collation);
+        }
+        _ => {
+            sql.syntax("FROM_BASE64(");
+            cell(sql);
+            sql.syntax(")");
+        }
+    }
+}
