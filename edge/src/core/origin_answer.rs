@@ -57,7 +57,7 @@ impl NoAnswer {
     }
 }
 
-const SUCCESS_TYPES: [&str; 3] = ["application/json", "text/csv", "application/x-ndjson"];
+const SUCCESS_TYPES: [&str; 4] = ["application/json", "text/csv", "application/x-ndjson", "text/event-stream"];
 
 /// Checks that a response comes from Selkie: it repeats the request id `sent`, and its status and media type match
 /// `form`.
