@@ -8,6 +8,7 @@ use crate::database::log_reader::{
 };
 use shared::operation::TablePath;
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,6 +36,7 @@ struct Inner {
     stop: OnceLock<CancellationToken>,
     next_waiter: AtomicU64,
     transactions: AtomicU64,
+    head_moved: Notify,
 }
 
 #[derive(Default)]
@@ -126,6 +128,7 @@ impl Feed {
             stop: OnceLock::new(),
             next_waiter: AtomicU64::new(0),
             transactions: AtomicU64::new(0),
+            head_moved: Notify::new(),
         }))
     }
 
@@ -324,6 +327,7 @@ impl Feed {
         }
         if piece.is_last {
             state.head = after;
+            self.0.head_moved.notify_waiters();
         }
         if piece.rows.is_empty() && piece.breaks.is_empty() {
             // Ends a transaction whose earlier pieces are kept.
@@ -380,6 +384,25 @@ impl Feed {
             pieces.push(Arc::clone(piece));
         }
         Some(Recent { pieces, head: Some(state.head.clone()) })
+    }
+
+    /// Waits until the reader has come to the position, if it runs, for `time` at most.
+    pub async fn wait_for(&self, position: &LogPosition, time: Duration) {
+        let reached = async {
+            loop {
+                let moved = self.0.head_moved.notified();
+                let mut moved = pin!(moved);
+                moved.as_mut().enable();
+                {
+                    let state = self.state();
+                    if state.start.is_none() || state.head.is_at_or_after(position) {
+                        return;
+                    }
+                }
+                moved.await;
+            }
+        };
+        let _ = tokio::time::timeout(time, reached).await;
     }
 
     /// Waits for changes from now on. Nothing is missed between this call and [`Waiter::wait`].

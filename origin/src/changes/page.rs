@@ -250,7 +250,7 @@ impl Pager<'_> {
             let mut columns: Option<(Arc<LoggedTable>, Vec<ImageColumn>)> = None;
             let mut document = String::from("[");
             let mut numbers = Vec::with_capacity(rows.len());
-            let mut count = 0;
+            let (mut count, mut lacking) = (0, false);
             for row in rows {
                 let logged = row.table();
                 if !logged.is(followed.path()) {
@@ -273,16 +273,20 @@ impl Pager<'_> {
                         document.push(',');
                     }
                     document.push_str(image.json());
+                    lacking |= image.is_incomplete();
                     count += 1;
                     Some(count - 1)
                 };
                 numbers.push((add(&change.before), add(&change.after)));
             }
             document.push(']');
-            let Some((_, columns)) = columns.filter(|_| count > 0) else {
+            let Some((_, mut columns)) = columns.filter(|_| count > 0) else {
                 all.push(None);
                 continue;
             };
+            if lacking {
+                followed.add_expressions(&mut columns);
+            }
             let statement = followed.read_images(&columns, document);
             let layout = followed.plan().select.layout();
             let rows = images::images(&mut lease, statement, layout, count, self.limits.statement).await?;

@@ -76,11 +76,25 @@ impl Followed {
                 None => None,
             };
             let is_base64 = column.encoding == CellEncoding::Base64;
-            columns.push(ImageColumn { at: index, column: at, is_base64, collation });
+            let of = logged.columns.len();
+            columns.push(ImageColumn { at: index, of, column: at, is_base64, collation, expression: None });
         }
         // A system-versioned table may have two more columns, which the schema does not list.
         let hidden = if self.row_end().is_some() { 2 } else { 0 };
         (logged.columns.len() <= columns.len() + hidden).then_some(columns)
+    }
+
+    /// Adds the expressions of generated columns, for rows that lack them.
+    pub fn add_expressions(&self, columns: &mut [ImageColumn]) {
+        let generated = self.facts.iter().flat_map(|facts| &facts.generated);
+        for (name, expression) in generated {
+            let is_it = |column: &&mut ImageColumn| {
+                self.table().column(column.column).name.as_str().eq_ignore_ascii_case(name)
+            };
+            if let Some(column) = columns.iter_mut().find(is_it) {
+                column.expression = Some(expression.clone());
+            }
+        }
     }
 
     fn row_end(&self) -> Option<&str> {

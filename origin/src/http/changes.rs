@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 
 /// The time after which an event stream without events sends a comment.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
+/// Maximum wait for the reader of the log to come to the present.
+const LAG_MAX: Duration = Duration::from_secs(2);
 const EVENT_STREAM: &str = "text/event-stream";
 
 /// One caller's feed. Owns what it needs, since event streams outlive their request.
@@ -189,9 +191,12 @@ impl Reader {
         self.pager().page(place.clone(), &self.tables).await
     }
 
-    /// Returns the page after `place`, and waits up to `wait` for the first change.
+    /// Returns the page after `place`, and waits up to `wait` for the first change. The page has every change that was
+    /// committed before the request.
     async fn poll(&mut self, context: &RequestContext, mut place: Place, wait: Duration) -> Result<Page, ChangesError> {
         let until = Instant::now() + wait;
+        let now = self.now(context).await?;
+        self.app.changes.feed.wait_for(&now.position, LAG_MAX).await;
         let ended = Arc::clone(&self.app.keys).ended(self.caller.clone(), context.started());
         let mut ended = pin!(ended);
         loop {

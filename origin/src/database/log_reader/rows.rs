@@ -1,6 +1,6 @@
 //! Rows of followed tables as JSON arrays with one cell for each column of the log, in the log's order. Numbers and
 //! times are as `SELECT` prints them; binary strings, and texts of character sets that only MariaDB converts, are in
-//! base64.
+//! base64. A row from which the log leaves columns out has a 1 after the last cell.
 
 use super::LogError;
 use base64::Engine as _;
@@ -74,9 +74,9 @@ impl RowImage {
         self.json.get(start..end(at)).unwrap_or_default()
     }
 
-    /// The indexes of columns that the log leaves out, although it is set to log whole rows: generated ones.
-    pub fn absent(&self) -> &[u16] {
-        &self.absent
+    /// Whether the log leaves columns out, although it is set to log whole rows: generated ones.
+    pub fn is_incomplete(&self) -> bool {
+        !self.absent.is_empty()
     }
 }
 
@@ -140,6 +140,9 @@ fn encode(image: &Image<'_>, before: Option<&RowImage>, logged: &LoggedTable) ->
             Cell::Value(value) => write_value(&value, column.encoding, &mut out)?,
         }
         ends.push(u32::try_from(out.len()).map_err(|_| LogError::Undecodable("a row of more than 4 GiB".into()))?);
+    }
+    if !absent.is_empty() {
+        out.extend_from_slice(b",1");
     }
     out.push(b']');
     let json = String::from_utf8(out).map_err(|_| LogError::Undecodable("a text that is not UTF-8".into()))?;

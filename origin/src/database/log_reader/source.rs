@@ -147,6 +147,8 @@ impl LogSource {
         const ROW_END: &str = "SELECT IFNULL((SELECT column_name FROM information_schema.columns \
              WHERE table_schema = ? AND table_name = ? AND generation_expression = 'ROW END'), 'row_end') \
              FROM information_schema.tables WHERE table_schema = ? AND table_name = ? AND table_type = 'SYSTEM VERSIONED'";
+        const GENERATED: &str = "SELECT column_name, generation_expression FROM information_schema.columns \
+             WHERE table_schema = ? AND table_name = ? AND generation_expression NOT IN ('ROW START', 'ROW END')";
         const COLLATIONS: &str = "SELECT id, character_set_name, IFNULL(full_collation_name, collation_name) \
              FROM information_schema.collation_character_set_applicability";
         type Key = (String, String, String, String, String, String);
@@ -156,6 +158,8 @@ impl LogSource {
             let keys: Vec<Key> = typed_rows::all(conn.exec_iter(KEYS, (database,))).await.map_err(fault)?;
             let asked = conn.exec_iter(ROW_END, (database, name, database, name));
             let row_end: Option<String> = typed_rows::first(asked).await.map_err(fault)?;
+            let asked = conn.exec_iter(GENERATED, (database, name));
+            let generated: Vec<(String, String)> = typed_rows::all(asked).await.map_err(fault)?;
             if self.collations.get().is_none() {
                 let named: Vec<(u16, String, String)> =
                     typed_rows::all(conn.query_iter(COLLATIONS)).await.map_err(fault)?;
@@ -163,10 +167,10 @@ impl LogSource {
                 self.collations.get_or_init(|| named.collect());
             }
             conn.disconnect().await.map_err(fault)?;
-            Ok::<_, LogError>((keys, row_end))
+            Ok::<_, LogError>((keys, row_end, generated))
         };
         let found = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
-        let (keys, row_end) = found.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))??;
+        let (keys, row_end, generated) = found.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))??;
         let acts = |rule: &str| !matches!(rule, "RESTRICT" | "NO ACTION");
         let keys = keys.into_iter().filter_map(|(schema, table, parent_schema, parent, on_delete, on_update)| {
             let (on_delete, on_update) = (acts(&on_delete), acts(&on_update));
@@ -174,7 +178,8 @@ impl LogSource {
             (on_delete || on_update).then_some(CascadingKey { child, parent, on_delete, on_update })
         });
         let ancestors = Ancestors::of(table, &keys.collect::<Vec<_>>());
-        Ok(TableFacts { ancestors, row_end: row_end.map(Into::into) })
+        let generated = generated.into_iter().map(|(name, expression)| (name.into(), expression.into())).collect();
+        Ok(TableFacts { ancestors, row_end: row_end.map(Into::into), generated })
     }
 
     /// The names of a collation's character set and of the collation; `None` before the first [`Self::table_facts`].
@@ -190,6 +195,8 @@ pub struct TableFacts {
     pub ancestors: Ancestors,
     /// The column that a system-versioned table has for the end of a row's time. Rows of the past have a time in it.
     pub row_end: Option<Box<str>>,
+    /// The names and expressions of generated columns: MariaDB 11 leaves them out of the row before a change.
+    pub generated: Vec<(Box<str>, Box<str>)>,
 }
 
 /// MariaDB's error about a position that its log does not have, or a log that is not open.

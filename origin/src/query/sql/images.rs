@@ -12,14 +12,17 @@ use crate::query::plan::{Param, Select};
 /// A column of the table in a logged row.
 #[derive(Clone, Debug)]
 pub struct ImageColumn {
-    /// The index in the row's JSON array.
+    /// The index in the row's JSON array, and the number of its cells.
     pub at: usize,
+    pub of: usize,
     /// The index in the [`Table`].
     pub column: usize,
     /// Whether the cell is in base64.
     pub is_base64: bool,
     /// The names of the character set and the collation; `None` for types without one.
     pub collation: Option<(Box<str>, Box<str>)>,
+    /// The expression of a generated column, which some rows lack.
+    pub expression: Option<Box<str>>,
 }
 
 /// Renders the read of rows that `document` has: a JSON array of rows, each an array of cells. The result's columns are
@@ -33,7 +36,27 @@ pub fn images(select: Select, key: &[usize], scope: &Scope<'_>, columns: &[Image
     for at in key {
         sql.syntax(", ").column(table, *at);
     }
-    sql.syntax(", ").ident(&number).syntax(" FROM (SELECT ").ident(&number);
+    let lacking = columns.iter().any(|column| column.expression.is_some());
+    let lacks = format!("{number}_lacks");
+    sql.syntax(", ").ident(&number).syntax(" FROM (");
+    if lacking {
+        sql.syntax("SELECT ").ident(&number);
+        for column in columns {
+            sql.syntax(", ");
+            match &column.expression {
+                None => sql.column(table, column.column),
+                Some(expression) => {
+                    sql.syntax("IF(").ident(&lacks).syntax(", (").verbatim(expression);
+                    sql.syntax("), ").column(table, column.column).syntax(") AS ").column(table, column.column)
+                }
+            };
+        }
+        sql.syntax(" FROM (");
+    }
+    sql.syntax("SELECT ").ident(&number);
+    if lacking {
+        sql.syntax(", ").ident(&lacks);
+    }
     for column in columns {
         sql.syntax(", ");
         value(&mut sql, table.column(column.column), column);
@@ -46,11 +69,20 @@ pub fn images(select: Select, key: &[usize], scope: &Scope<'_>, columns: &[Image
         json_type(&mut sql, table.column(column.column), column);
         sql.numbered(" PATH '$[", column.at).syntax("]' NULL ON EMPTY ERROR ON ERROR");
     }
-    sql.syntax(")) AS images) AS ").ident(table.name().as_str());
+    if lacking {
+        sql.syntax(", ").ident(&lacks).numbered(" INT PATH '$[", cells_count(columns)).syntax("]'");
+    }
+    sql.syntax(if lacking { ")) AS images) AS whole) AS " } else { ")) AS images) AS " });
+    sql.ident(table.name().as_str());
     if let Some(condition) = select.filter {
         filter(&mut sql, scope, condition);
     }
     sql.finish()
+}
+
+/// The number of cells of a row of the log, which may have columns that the table's description lacks.
+fn cells_count(columns: &[ImageColumn]) -> usize {
+    columns.first().map_or(0, |column| column.of)
 }
 
 /// A name that no column of the table has.
