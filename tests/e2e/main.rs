@@ -35,6 +35,7 @@ mod architecture;
 mod auth_matrix;
 mod backup;
 mod batch;
+mod changes;
 mod cluster;
 mod codes;
 mod console;

@@ -1,0 +1,88 @@
+//! Where the feed can't go on, it says so.
+
+use super::{Copy, Page, call};
+use crate::host::Host;
+use crate::test_db::TestDb;
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        what_the_log_does_not_tell_ends_the_feed,
+        what_does_not_concern_the_table_does_not_end_the_feed,
+        changes_before_a_break_come_first,
+    ],
+}
+
+const TABLES: [&str; 5] = [
+    "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(20))",
+    "CREATE TABLE orders (id INT PRIMARY KEY, user_id INT, total INT, \
+     FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE)",
+    "CREATE TABLE tree (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES tree (id) ON DELETE SET NULL)",
+    "CREATE TABLE plain (id INT PRIMARY KEY, v INT) PARTITION BY HASH (id) PARTITIONS 3",
+    "CREATE TABLE other (id INT PRIMARY KEY, v INT)",
+];
+
+async fn what_the_log_does_not_tell_ends_the_feed(host: Host) {
+    for (table, statements, reason) in [
+        ("plain", "ALTER TABLE plain ADD w INT DEFAULT 5", "schema_changed"),
+        ("plain", "ALTER TABLE plain MODIFY v BIGINT", "schema_changed"),
+        ("plain", "RENAME TABLE other TO old, plain TO other, old TO plain", "schema_changed"),
+        ("plain", "CREATE OR REPLACE TABLE plain (id INT PRIMARY KEY, v INT)", "schema_changed"),
+        ("plain", "DROP TABLE plain; CREATE TABLE plain (id INT PRIMARY KEY, v INT)", "schema_changed"),
+        ("plain", "TRUNCATE TABLE plain", "truncated"),
+        ("plain", "ALTER TABLE plain TRUNCATE PARTITION p1", "truncated"),
+        ("plain", "SET SESSION binlog_format = 'STATEMENT'; UPDATE plain SET v = 9", "statement_logged"),
+        ("orders", "DELETE FROM users WHERE id = 1", "cascade"),
+        ("tree", "DELETE FROM tree WHERE id = 1", "cascade"),
+    ] {
+        let db = TestDb::new(host, &TABLES).await;
+        db.exec("INSERT INTO users VALUES (1, 'a')").await;
+        db.exec("INSERT INTO orders VALUES (1, 1, 5)").await;
+        db.exec("INSERT INTO tree VALUES (1, NULL), (2, 1)").await;
+        db.exec("INSERT INTO plain VALUES (1, 1), (2, 2), (3, 3)").await;
+        let mut copy = Copy::new(&db, table, &[]).await;
+        db.behind(statements);
+        let error = copy.ask(&format!("since={}", copy.token)).await.refused(ErrorCode::ResyncRequired);
+        assert_eq!(error["details"]["reason"], reason, "{statements}: {error}");
+        // Reading again mends it.
+        copy.begin_again().await;
+        copy.is_the_list().await;
+        db.exec(&format!("INSERT INTO {table} (id) VALUES (100)")).await;
+        assert_eq!(copy.catch_up(10).await.len(), 1, "{statements}");
+        copy.is_the_list().await;
+    }
+}
+
+async fn what_does_not_concern_the_table_does_not_end_the_feed(host: Host) {
+    let db = TestDb::new(host, &TABLES).await;
+    let mut copies = [Copy::new(&db, "plain", &[]).await, Copy::new(&db, "orders", &[]).await];
+    db.exec("INSERT INTO users VALUES (1, 'a'), (2, 'b')").await;
+    for statement in [
+        "ALTER TABLE other ADD w INT COMMENT 'not plain'",
+        "TRUNCATE other",
+        "CREATE INDEX v ON plain (v)",
+        "CREATE VIEW seen AS SELECT * FROM plain",
+        "ANALYZE TABLE plain",
+        "UPDATE users SET name = 'c' WHERE id = 1",
+        "CREATE TEMPORARY TABLE plain (a INT); DROP TEMPORARY TABLE plain",
+        "CREATE TABLE made SELECT * FROM plain",
+        "DROP TABLE other",
+    ] {
+        db.behind(statement);
+        for copy in &mut copies {
+            assert_eq!(copy.catch_up(10).await, Vec::<serde_json::Value>::new(), "{statement}");
+        }
+    }
+}
+
+async fn changes_before_a_break_come_first(host: Host) {
+    let db = TestDb::new(host, &TABLES).await;
+    let begin = Page::of(&call(&db, "plain", "").send().await);
+    db.exec("INSERT INTO plain VALUES (1, 1)").await;
+    db.exec("TRUNCATE TABLE plain").await;
+    let page = Page::of(&call(&db, "plain", &format!("since={}", begin.next)).send().await);
+    assert_eq!(page.changes.len(), 1);
+    assert!(!page.is_up_to_date);
+    let next = call(&db, "plain", &format!("since={}", page.next)).send().await;
+    assert_eq!(next.refused(ErrorCode::ResyncRequired)["details"]["reason"], "truncated");
+}

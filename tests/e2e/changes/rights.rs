@@ -1,0 +1,90 @@
+//! The caller sees what a list would show it, and nothing else.
+
+use super::{Copy, call};
+use crate::host::Host;
+use crate::roles::{Caller, create_role, role_of, set_role_in};
+use crate::service::shared;
+use crate::test_db::TestDb;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        a_role_sees_its_rows_and_fields_before_and_after,
+        a_role_that_changes_ends_its_tokens,
+        a_role_follows_only_what_it_reads,
+        a_revoked_key_ends_a_wait,
+    ],
+}
+
+const NOTES: &str = "CREATE TABLE notes (id INT PRIMARY KEY, owner VARCHAR(20), secret VARCHAR(20), title VARCHAR(20))";
+
+fn own_notes() -> Value {
+    json!({"read": {"fields": ["id", "owner", "title"], "rows": {"owner": {"value": {"claim": "sub"}}}}})
+}
+
+async fn a_role_sees_its_rows_and_fields_before_and_after(host: Host) {
+    let db = TestDb::new(host, &[NOTES]).await;
+    db.exec("INSERT INTO notes VALUES (1, 'ann', 'SECRET-1', 'a'), (2, 'bob', 'SECRET-2', 'b')").await;
+    let ann = Caller::new(&db, [("notes", own_notes())], json!({"sub": "ann"}));
+    let mut copy = Copy::with_key(&db, "notes", &[], Some(ann.key.clone())).await;
+    assert_eq!(copy.records.len(), 1);
+    for statement in [
+        "UPDATE notes SET secret = 'SECRET-3'",
+        "UPDATE notes SET title = 'SECRET-4' WHERE id = 2",
+        "INSERT INTO notes VALUES (3, 'bob', 'SECRET-5', 'SECRET-6')",
+        "UPDATE notes SET owner = 'ann', title = 'c' WHERE id = 3",
+        "UPDATE notes SET owner = 'SECRET-7', title = 'SECRET-8' WHERE id = 1",
+        "DELETE FROM notes WHERE id IN (1, 2)",
+    ] {
+        db.exec(statement).await;
+    }
+    let changes = copy.catch_up(10).await;
+    assert!(!json!(changes).to_string().contains("SECRET"), "{changes:?}");
+    let types: Vec<_> = changes.iter().map(|change| json!([change["type"], change["key"], change["left"]])).collect();
+    assert_eq!(types, [json!(["insert", 3, null]), json!(["delete", 1, true])]);
+    copy.is_the_list().await;
+    for (options, code) in [
+        ("query={\"secret\":\"SECRET-5\"}", ErrorCode::UnknownField),
+        ("selectFields=secret", ErrorCode::UnknownField),
+    ] {
+        call(&db, "notes", options).key(&ann.key).send().await.refused(code);
+    }
+}
+
+async fn a_role_that_changes_ends_its_tokens(host: Host) {
+    let db = TestDb::new(host, &[NOTES]).await;
+    let role = create_role(&role_of(&db, [("notes", own_notes())]));
+    let ann = Caller::with_role(&db, &role, json!({"sub": "ann"}));
+    let copy = Copy::with_key(&db, "notes", &[], Some(ann.key.clone())).await;
+    let wider = json!({"read": {"fields": ["id", "owner", "title"]}});
+    set_role_in(shared(), "default", &role, &role_of(&db, [("notes", wider)]));
+    let reason = crate::case::eventually("the role's change", std::time::Duration::from_secs(20), || async {
+        let answer = copy.ask(&format!("since={}", copy.token)).await;
+        (answer.status != 200).then(|| answer.refused(ErrorCode::ResyncRequired)["details"]["reason"].clone())
+    });
+    assert_eq!(reason.await, "role_changed");
+}
+
+async fn a_role_follows_only_what_it_reads(host: Host) {
+    let db = TestDb::new(host, &[NOTES, "CREATE TABLE other (id INT PRIMARY KEY)"]).await;
+    let keyless = json!({"read": {"fields": ["title"]}});
+    let ann = Caller::new(&db, [("notes", keyless)], json!({}));
+    let refused = call(&db, "notes", "").key(&ann.key).send().await.refused(ErrorCode::InvalidQueryOption);
+    assert_eq!(refused["message"], "The table \"notes\" has no unique key that the caller may read.");
+    call(&db, "other", "").key(&ann.key).send().await.refused(ErrorCode::TableNotFound);
+    let writer = Caller::new(&db, [("notes", json!({"insert": {"fields": ["id"]}}))], json!({}));
+    call(&db, "notes", "").key(&writer.key).send().await.refused(ErrorCode::RoleForbids);
+}
+
+async fn a_revoked_key_ends_a_wait(host: Host) {
+    let db = TestDb::new(host, &[NOTES]).await;
+    let key = shared().create_key("default", "read", &[]);
+    let copy = Copy::with_key(&db, "notes", &[], Some(key.token.clone())).await;
+    let waiting = tokio::spawn(copy.call(&format!("since={}&wait=25s", copy.token)).send());
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    assert!(!waiting.is_finished());
+    shared().cli_ok(&["key", "revoke", &key.id]);
+    let answer = waiting.await.expect("an answer");
+    answer.refused(ErrorCode::RevokedKey);
+}
