@@ -1,6 +1,6 @@
 //! Reads numbers and parts from bytes, never beyond their end.
 
-use crate::{Error, EventType, Rule};
+use crate::{BrokenRule, Error, EventType};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
         self.base.saturating_add(self.at)
     }
 
-    pub(crate) fn fail(&self, rule: Rule) -> Error {
+    pub(crate) fn fail(&self, rule: BrokenRule) -> Error {
         Error { event: self.event, offset: self.offset(), rule }
     }
 
@@ -35,7 +35,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn take(&mut self, count: usize, part: &'static str) -> Result<&'a [u8], Error> {
         let end = self.at.checked_add(count);
         let taken =
-            end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| self.fail(Rule::EndsWithin(part)))?;
+            end.and_then(|end| self.bytes.get(self.at..end)).ok_or_else(|| self.fail(BrokenRule::EndsWithin(part)))?;
         self.at = self.at.saturating_add(count);
         Ok(taken)
     }
@@ -47,7 +47,7 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self, part: &'static str) -> Result<[u8; N], Error> {
-        let fault = self.fail(Rule::EndsWithin(part));
+        let fault = self.fail(BrokenRule::EndsWithin(part));
         self.take(N, part)?.try_into().map_err(|_| fault)
     }
 
@@ -79,21 +79,21 @@ impl<'a> Reader<'a> {
             252 => self.little(2, part),
             253 => self.little(3, part),
             254 => self.little(8, part),
-            _ => Err(self.fail(Rule::Format("a packed number begins with 251 or 255"))),
+            _ => Err(self.fail(BrokenRule::Format("a packed number begins with 251 or 255"))),
         }
     }
 
     /// Reads a packed number that is a length or an index. Fails if the number does not fit a `usize`.
     pub(crate) fn packed_length(&mut self, part: &'static str) -> Result<usize, Error> {
         let length = self.packed(part)?;
-        usize::try_from(length).map_err(|_| self.fail(Rule::EndsWithin(part)))
+        usize::try_from(length).map_err(|_| self.fail(BrokenRule::EndsWithin(part)))
     }
 
     /// Reads a text of `count` bytes and the zero byte after it.
     pub(crate) fn terminated(&mut self, count: usize, part: &'static str) -> Result<&'a [u8], Error> {
         let text = self.take(count, part)?;
         if self.u8(part)? != 0 {
-            return Err(self.fail(Rule::Format("a name has no zero byte behind it")));
+            return Err(self.fail(BrokenRule::Format("a name has no zero byte behind it")));
         }
         Ok(text)
     }

@@ -1,7 +1,7 @@
 //! A column as a `TABLE_MAP` describes it, and where its value ends in a row.
 
 use crate::bytes::Reader;
-use crate::{Error, Rule};
+use crate::{BrokenRule, Error};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
@@ -109,7 +109,7 @@ impl ColumnType {
                 let (bits, bytes) = (metadata.u8(part)?, metadata.u8(part)?);
                 let bits = u16::from(bytes) * 8 + u16::from(bits);
                 if !(1..=64).contains(&bits) {
-                    return Err(metadata.fail(Rule::Format("a BIT column has 1 to 64 bits")));
+                    return Err(metadata.fail(BrokenRule::Format("a BIT column has 1 to 64 bits")));
                 }
                 Self::Bit { bits }
             }
@@ -121,14 +121,14 @@ impl ColumnType {
             246 => {
                 let (precision, scale) = (metadata.u8(part)?, metadata.u8(part)?);
                 if precision == 0 || precision > 65 || scale > precision {
-                    return Err(metadata.fail(Rule::Format("a DECIMAL column has 1 to 65 digits")));
+                    return Err(metadata.fail(BrokenRule::Format("a DECIMAL column has 1 to 65 digits")));
                 }
                 Self::Decimal { precision, scale }
             }
             247 | 248 | 254 => Self::read_string(metadata)?,
             249..=252 => Self::Blob { length_bytes: length_bytes(metadata)? },
             255 => Self::Geometry { length_bytes: length_bytes(metadata)? },
-            other => return Err(metadata.fail(Rule::ColumnType(other))),
+            other => return Err(metadata.fail(BrokenRule::ColumnType(other))),
         })
     }
 
@@ -142,7 +142,7 @@ impl ColumnType {
             (high, low) if high | 0x30 == 254 => {
                 Ok(Self::Char { max_bytes: u16::from(!high & 0x30) << 4 | u16::from(low) })
             }
-            (other, _) => Err(metadata.fail(Rule::ColumnType(other))),
+            (other, _) => Err(metadata.fail(BrokenRule::ColumnType(other))),
         }
     }
 
@@ -184,7 +184,7 @@ impl ColumnType {
         let known = |digits: Option<u8>| {
             digits
                 .map(usize::from)
-                .ok_or_else(|| row.fail(Rule::Unknown("the digits of a TIME, DATETIME or TIMESTAMP")))
+                .ok_or_else(|| row.fail(BrokenRule::Unknown("the digits of a TIME, DATETIME or TIMESTAMP")))
         };
         let count = match self {
             Self::Tiny | Self::Year => 1,
@@ -207,7 +207,7 @@ impl ColumnType {
                 let length = row.little(if max_bytes > 255 { 2 } else { 1 }, part)?;
                 let length = usize::try_from(length).unwrap_or(usize::MAX);
                 if length > usize::from(max_bytes) {
-                    return Err(row.fail(Rule::Format("a text is longer than its column allows")));
+                    return Err(row.fail(BrokenRule::Format("a text is longer than its column allows")));
                 }
                 length
             }
@@ -236,7 +236,7 @@ impl ColumnType {
 fn digits(metadata: &mut Reader<'_>) -> Result<u8, Error> {
     let digits = metadata.u8("the digits of a column")?;
     if digits > DIGITS_MAX {
-        return Err(metadata.fail(Rule::Format("a time has at most 6 fraction digits")));
+        return Err(metadata.fail(BrokenRule::Format("a time has at most 6 fraction digits")));
     }
     Ok(digits)
 }
@@ -244,7 +244,7 @@ fn digits(metadata: &mut Reader<'_>) -> Result<u8, Error> {
 fn length_bytes(metadata: &mut Reader<'_>) -> Result<u8, Error> {
     let length_bytes = metadata.u8("the metadata of a column")?;
     if !(1..=4).contains(&length_bytes) {
-        return Err(metadata.fail(Rule::Format("the length of a BLOB has 1 to 4 bytes")));
+        return Err(metadata.fail(BrokenRule::Format("the length of a BLOB has 1 to 4 bytes")));
     }
     Ok(length_bytes)
 }

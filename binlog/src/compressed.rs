@@ -2,7 +2,7 @@
 //! the length, which follows as a big-endian number.
 
 use crate::bytes::{Reader, big};
-use crate::{Error, EventType, Rule};
+use crate::{BrokenRule, Error, EventType};
 use flate2::{Decompress, FlushDecompress, Status};
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) fn event(event: EventType, base: usize, stored: &[u8], limit: usize) 
     let mut reader = Reader::new(event, base, stored);
     let header = reader.u8("the head of compressed bytes")?;
     if header & 0xF8 != 0x80 {
-        return Err(reader.fail(Rule::Unsupported("an event that is not compressed by zlib")));
+        return Err(reader.fail(BrokenRule::Unsupported("an event that is not compressed by zlib")));
     }
     inflate(&mut reader, header, Decompress::new(true), limit)
 }
@@ -29,22 +29,22 @@ pub(crate) fn column(event: EventType, base: usize, stored: &[u8], limit: usize)
     match header >> 4 {
         0 => Ok(Cow::Borrowed(reader.rest())),
         8 => inflate(&mut reader, header, Decompress::new(header & 8 == 0), limit).map(Cow::Owned),
-        _ => Err(reader.fail(Rule::Unsupported("a column that is not compressed by zlib"))),
+        _ => Err(reader.fail(BrokenRule::Unsupported("a column that is not compressed by zlib"))),
     }
 }
 
 fn inflate(reader: &mut Reader<'_>, header: u8, mut zlib: Decompress, limit: usize) -> Result<Vec<u8>, Error> {
     let length_bytes = usize::from(header & 7);
     if !(1..=4).contains(&length_bytes) {
-        return Err(reader.fail(Rule::Format("a compressed length has 1 to 4 bytes")));
+        return Err(reader.fail(BrokenRule::Format("a compressed length has 1 to 4 bytes")));
     }
     let bytes = big(reader.take(length_bytes, "a compressed length")?);
-    let too_large = reader.fail(Rule::TooLarge { bytes });
+    let too_large = reader.fail(BrokenRule::TooLarge { bytes });
     let length = usize::try_from(bytes).map_err(|_| too_large)?;
     if length > limit {
         return Err(too_large);
     }
-    let fault = reader.fail(Rule::Format("compressed bytes are not what their length says"));
+    let fault = reader.fail(BrokenRule::Format("compressed bytes are not what their length says"));
     let stored = reader.rest();
     if length > stored.len().saturating_mul(RATIO_MAX) {
         return Err(fault);
@@ -80,9 +80,12 @@ mod tests {
         assert_eq!(read(&[0, 1, 2]).unwrap(), [1, 2]);
         assert_eq!(read(&[]).unwrap(), []);
         let rule = |stored: &[u8]| read(stored).unwrap_err().rule;
-        assert_eq!(rule(&stored(0x91, 200, true, &text)), Rule::Unsupported("a column that is not compressed by zlib"));
-        assert_eq!(rule(&stored(0x80, 200, true, &text)), Rule::Format("a compressed length has 1 to 4 bytes"));
-        let other = Rule::Format("compressed bytes are not what their length says");
+        assert_eq!(
+            rule(&stored(0x91, 200, true, &text)),
+            BrokenRule::Unsupported("a column that is not compressed by zlib")
+        );
+        assert_eq!(rule(&stored(0x80, 200, true, &text)), BrokenRule::Format("a compressed length has 1 to 4 bytes"));
+        let other = BrokenRule::Format("compressed bytes are not what their length says");
         for length in [199, 100, 0] {
             assert_eq!(rule(&stored(0x81, length, true, &text)), other, "{length}");
         }
@@ -92,6 +95,9 @@ mod tests {
         for missing in 1..=5 {
             assert_eq!(rule(&whole[..whole.len() - missing]), other, "without its last {missing} bytes");
         }
-        assert_eq!(column(EventType::WRITE_ROWS_V1, 0, &whole, 199).unwrap_err().rule, Rule::TooLarge { bytes: 200 });
+        assert_eq!(
+            column(EventType::WRITE_ROWS_V1, 0, &whole, 199).unwrap_err().rule,
+            BrokenRule::TooLarge { bytes: 200 }
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::bytes::Reader;
 use crate::event::{self, Body, Event, FormatDescription};
-use crate::{Error, EventType, Rule};
+use crate::{BrokenRule, Error, EventType};
 use flate2::Crc;
 
 const CHECKSUM_BYTES: usize = 4;
@@ -76,7 +76,7 @@ impl Decoder {
         let header = Header::read(bytes)?;
         let fail = |offset, rule| Error { event: header.event_type, offset, rule };
         if usize::try_from(header.size).ok() != Some(bytes.len()) {
-            return Err(fail(9, Rule::Format("the size in the header is not the size of the event")));
+            return Err(fail(9, BrokenRule::Format("the size in the header is not the size of the event")));
         }
         if header.event_type == EventType::FORMAT_DESCRIPTION {
             return self.read_format(header, bytes);
@@ -114,7 +114,8 @@ impl Decoder {
 fn verified(header: Header, bytes: &[u8]) -> Result<&[u8], Error> {
     let at = bytes.len().saturating_sub(CHECKSUM_BYTES);
     let fail = |rule| Error { event: header.event_type, offset: at, rule };
-    let (covered, stored) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(fail(Rule::EndsWithin("the checksum")))?;
+    let (covered, stored) =
+        bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(fail(BrokenRule::EndsWithin("the checksum")))?;
     let mut crc = Crc::new();
     match covered.split_at_checked(FLAGS_OFFSET) {
         Some((before, [_, _, after @ ..])) if header.event_type == EventType::FORMAT_DESCRIPTION => {
@@ -125,10 +126,10 @@ fn verified(header: Header, bytes: &[u8]) -> Result<&[u8], Error> {
         _ => crc.update(covered),
     }
     if crc.sum() != u32::from_le_bytes(*stored) {
-        return Err(fail(Rule::Checksum));
+        return Err(fail(BrokenRule::Checksum));
     }
     if covered.len() < Header::BYTES {
-        return Err(fail(Rule::EndsWithin("the header")));
+        return Err(fail(BrokenRule::EndsWithin("the header")));
     }
     Ok(covered)
 }

@@ -9,11 +9,11 @@ use std::fmt;
 pub struct Error {
     pub event: EventType,
     pub offset: usize,
-    pub rule: Rule,
+    pub rule: BrokenRule,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
+pub enum BrokenRule {
     /// The bytes end within this part.
     EndsWithin(&'static str),
     /// A part has another value than the format allows.
@@ -40,7 +40,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl fmt::Display for Rule {
+impl fmt::Display for BrokenRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EndsWithin(part) => write!(f, "the bytes end within {part}"),

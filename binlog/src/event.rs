@@ -4,7 +4,7 @@ use crate::bytes::Reader;
 use crate::gtid::{GtidEvent, GtidList, Xid};
 use crate::query::Query;
 use crate::rows::{Rows, RowsKind};
-use crate::{Checksum, Error, EventType, Header, Rule, TableMap};
+use crate::{BrokenRule, Checksum, Error, EventType, Header, TableMap};
 
 #[derive(Debug, Clone)]
 pub struct Event<'a> {
@@ -40,7 +40,7 @@ pub(crate) fn body(mut reader: Reader<'_>, fixed: Option<u8>) -> Result<Body<'_>
     let event = reader.event();
     let expect = |bytes: u8| match fixed {
         Some(other) if other != bytes => {
-            Err(reader.fail(Rule::Unsupported("an event whose fixed part has another size than MariaDB's")))
+            Err(reader.fail(BrokenRule::Unsupported("an event whose fixed part has another size than MariaDB's")))
         }
         _ => Ok(()),
     };
@@ -76,7 +76,7 @@ pub(crate) fn body(mut reader: Reader<'_>, fixed: Option<u8>) -> Result<Body<'_>
             Body::BinlogCheckpoint(reader.take(usize::try_from(length).unwrap_or(usize::MAX), "the name of a log")?)
         }
         EventType::STOP => Body::Stop,
-        EventType::START_ENCRYPTION => return Err(reader.fail(Rule::Encrypted)),
+        EventType::START_ENCRYPTION => return Err(reader.fail(BrokenRule::Encrypted)),
         other => Body::Unknown(other),
     })
 }
@@ -99,23 +99,23 @@ impl<'a> FormatDescription<'a> {
 
     pub(crate) fn read(reader: &mut Reader<'a>) -> Result<Self, Error> {
         if reader.u16("the version of the log")? != Self::VERSION {
-            return Err(reader.fail(Rule::Unsupported("a log of another version than 4")));
+            return Err(reader.fail(BrokenRule::Unsupported("a log of another version than 4")));
         }
         let server = reader.take(Self::SERVER_VERSION_BYTES, "the server's version")?;
         let server_version = server.split(|byte| *byte == 0).next().unwrap_or_default();
         let created = reader.u32("a time")?;
         if usize::from(reader.u8("the size of headers")?) != Header::BYTES {
-            return Err(reader.fail(Rule::Unsupported("a log whose headers don't have 19 bytes")));
+            return Err(reader.fail(BrokenRule::Unsupported("a log whose headers don't have 19 bytes")));
         }
         let rest = reader.rest();
         let tail = rest.len().checked_sub(Self::TAIL_BYTES).and_then(|at| rest.split_at_checked(at));
         let Some((fixed_bytes, [algorithm, ..])) = tail else {
-            return Err(reader.fail(Rule::EndsWithin("the sizes of fixed parts")));
+            return Err(reader.fail(BrokenRule::EndsWithin("the sizes of fixed parts")));
         };
         let checksum = match algorithm {
             0 => Checksum::None,
             1 => Checksum::Crc32,
-            _ => return Err(reader.fail(Rule::Unsupported("a checksum other than CRC32"))),
+            _ => return Err(reader.fail(BrokenRule::Unsupported("a checksum other than CRC32"))),
         };
         Ok(Self { server_version, created, checksum, fixed_bytes })
     }

@@ -1,7 +1,7 @@
 //! MariaDB's global transaction ids.
 
 use crate::bytes::Reader;
-use crate::{Error, Rule};
+use crate::{BrokenRule, Error};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gtid {
@@ -91,7 +91,8 @@ impl<'a> GtidList<'a> {
         let head = reader.u32("a number")?;
         let flags = u8::try_from(head >> Self::COUNT_BITS).unwrap_or_default();
         let count = usize::try_from(head & ((1 << Self::COUNT_BITS) - 1)).unwrap_or(usize::MAX);
-        let length = count.checked_mul(Self::ENTRY_BYTES).ok_or_else(|| reader.fail(Rule::EndsWithin("a GTID")))?;
+        let length =
+            count.checked_mul(Self::ENTRY_BYTES).ok_or_else(|| reader.fail(BrokenRule::EndsWithin("a GTID")))?;
         Ok(Self { flags, entries: reader.take(length, "a GTID")? })
     }
 

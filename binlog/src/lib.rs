@@ -34,7 +34,7 @@ mod value;
 
 pub use column::{Column, ColumnType};
 pub use decoder::{Checksum, Decoder, Header};
-pub use error::{Error, Rule};
+pub use error::{BrokenRule, Error};
 pub use event::{Body, Event, FormatDescription, Heartbeat, Incident, Rotate, XaPrepare};
 pub use event_type::EventType;
 pub use gtid::{Gtid, GtidEvent, GtidList, Gtids, Xid};

@@ -1,7 +1,7 @@
 //! The rows that a statement changed, decoded one by one when they are asked for.
 
 use crate::bytes::{Reader, bit};
-use crate::{Error, EventType, Rule, Table, Value, compressed, value};
+use crate::{BrokenRule, Error, EventType, Table, Value, compressed, value};
 use std::borrow::Cow;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,8 @@ impl<'a> Rows<'a> {
         if Self::has_extra(event) {
             // The length counts its own two bytes.
             let length = usize::from(reader.u16("the length of more data")?);
-            let length = length.checked_sub(2).ok_or_else(|| reader.fail(Rule::Format("the length is less than 2")))?;
+            let length =
+                length.checked_sub(2).ok_or_else(|| reader.fail(BrokenRule::Format("the length is less than 2")))?;
             reader.take(length, "more data")?;
         }
         let columns_count = reader.packed_length("the number of columns")?;
@@ -95,7 +96,7 @@ impl RowData<'_> {
     pub fn changes<'t>(&'t self, table: &'t Table) -> Result<Changes<'t>, Error> {
         let reader = Reader::new(self.rows.event, self.offset, &self.bytes);
         if table.id != self.rows.table_id || table.columns.len() != self.rows.columns_count {
-            return Err(reader.fail(Rule::Format("the rows are of another table than the TABLE_MAP")));
+            return Err(reader.fail(BrokenRule::Format("the rows are of another table than the TABLE_MAP")));
         }
         Ok(Changes { kind: self.rows.kind, present: self.rows.present, table, reader, failed: false })
     }
@@ -144,7 +145,7 @@ impl<'a> Changes<'a> {
             RowsKind::Delete => Change { before: Some(image), after: None },
         };
         if self.reader.offset() == begin {
-            return Err(self.reader.fail(Rule::Unsupported("a row without columns")));
+            return Err(self.reader.fail(BrokenRule::Unsupported("a row without columns")));
         }
         Ok(change)
     }

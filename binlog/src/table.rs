@@ -1,7 +1,7 @@
 //! A table as its `TABLE_MAP` describes it, with the optional metadata of `binlog_row_metadata`.
 
 use crate::bytes::{Reader, bit};
-use crate::{Column, ColumnType, Error, EventType, Rule, TableMap};
+use crate::{BrokenRule, Column, ColumnType, Error, EventType, TableMap};
 
 /// Maximum number of columns of a table in MariaDB.
 const COLUMNS_MAX: usize = 4_096;
@@ -33,7 +33,7 @@ impl TableMap<'_> {
     pub fn table(&self) -> Result<Table, Error> {
         let mut metadata = Reader::new(EventType::TABLE_MAP, self.offsets.0, self.metadata);
         if self.types.is_empty() || self.types.len() > COLUMNS_MAX {
-            return Err(metadata.fail(Rule::Format("a table has 1 to 4,096 columns")));
+            return Err(metadata.fail(BrokenRule::Format("a table has 1 to 4,096 columns")));
         }
         let mut columns = Vec::with_capacity(self.types.len());
         for (index, number) in self.types.iter().enumerate() {
@@ -49,7 +49,7 @@ impl TableMap<'_> {
             });
         }
         if !metadata.is_empty() {
-            return Err(metadata.fail(Rule::Format("the columns have more metadata than their types")));
+            return Err(metadata.fail(BrokenRule::Format("the columns have more metadata than their types")));
         }
         let (database, name) = (self.database.to_owned(), self.table.to_owned());
         let mut table = Table { id: self.table_id, database, name, columns, primary_key: Vec::new() };
@@ -96,7 +96,7 @@ impl Table {
         if field.is_empty() {
             Ok(())
         } else {
-            Err(field.fail(Rule::Format("metadata is of more columns than the table has")))
+            Err(field.fail(BrokenRule::Format("metadata is of more columns than the table has")))
         }
     }
 
@@ -108,7 +108,7 @@ impl Table {
     ) -> Result<(), Error> {
         let bits = field.rest();
         for (index, column) in self.columns.iter_mut().filter(|column| of(column.column_type)).enumerate() {
-            let byte = bits.get(index / 8).ok_or_else(|| field.fail(Rule::EndsWithin("bits of columns")))?;
+            let byte = bits.get(index / 8).ok_or_else(|| field.fail(BrokenRule::EndsWithin("bits of columns")))?;
             set(column, byte << (index % 8) & 0x80 != 0);
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Table {
         for column in &mut self.columns {
             let length = field.packed_length("the name of a column")?;
             let name = field.take(length, "the name of a column")?;
-            let name = std::str::from_utf8(name).map_err(|_| field.fail(Rule::Format("a name is not UTF-8")))?;
+            let name = std::str::from_utf8(name).map_err(|_| field.fail(BrokenRule::Format("a name is not UTF-8")))?;
             column.name = Some(name.to_owned());
         }
         Ok(())
@@ -181,9 +181,9 @@ impl Table {
     }
 }
 
-const OUTSIDE: Rule = Rule::Format("metadata is of a column that the table does not have");
+const OUTSIDE: BrokenRule = BrokenRule::Format("metadata is of a column that the table does not have");
 
 fn collation(field: &mut Reader<'_>) -> Result<u16, Error> {
     let number = field.packed("a collation")?;
-    u16::try_from(number).map_err(|_| field.fail(Rule::Format("the number of a collation is more than 65,535")))
+    u16::try_from(number).map_err(|_| field.fail(BrokenRule::Format("the number of a collation is more than 65,535")))
 }

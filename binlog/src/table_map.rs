@@ -1,7 +1,7 @@
 //! The event that names a table and describes its columns, for the rows in the next events. `table` reads the columns.
 
 use crate::bytes::Reader;
-use crate::{Error, Rule};
+use crate::{BrokenRule, Error};
 
 #[derive(Debug, Clone, Copy)]
 pub struct TableMap<'a> {
@@ -38,5 +38,5 @@ impl<'a> TableMap<'a> {
 fn name<'a>(reader: &mut Reader<'a>) -> Result<&'a str, Error> {
     let length = usize::from(reader.u8("the length of a name")?);
     let name = reader.terminated(length, "a name")?;
-    std::str::from_utf8(name).map_err(|_| reader.fail(Rule::Format("a name is not UTF-8")))
+    std::str::from_utf8(name).map_err(|_| reader.fail(BrokenRule::Format("a name is not UTF-8")))
 }

@@ -15,7 +15,7 @@ pub use text::Text;
 
 use crate::bytes::{Reader, big, little};
 use crate::charset::Utf8;
-use crate::{Column, ColumnType, Error, EventType, Rule};
+use crate::{BrokenRule, Column, ColumnType, Error, EventType};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -66,7 +66,7 @@ impl<'a> Value<'a> {
 }
 
 const NO_MEMBERS: Error =
-    Error { event: EventType::TABLE_MAP, offset: 0, rule: Rule::Unknown("the members of an ENUM or SET") };
+    Error { event: EventType::TABLE_MAP, offset: 0, rule: BrokenRule::Unknown("the members of an ENUM or SET") };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bit {
@@ -90,7 +90,7 @@ pub(crate) fn read<'a>(column: &'a Column, row: &mut Reader<'a>) -> Result<Value
             collation: column.collation,
             width,
             is_compressed,
-            at: Error { event: row.event(), offset, rule: Rule::Unknown("the collation of a text") },
+            at: Error { event: row.event(), offset, rule: BrokenRule::Unknown("the collation of a text") },
         })
     };
     let decoded = match column.column_type {
@@ -103,11 +103,11 @@ pub(crate) fn read<'a>(column: &'a Column, row: &mut Reader<'a>) -> Result<Value
         ColumnType::Float => stored
             .try_into()
             .map(|bytes| Value::Float(f32::from_le_bytes(bytes)))
-            .map_err(|_| Rule::EndsWithin("a FLOAT")),
+            .map_err(|_| BrokenRule::EndsWithin("a FLOAT")),
         ColumnType::Double => stored
             .try_into()
             .map(|bytes| Value::Double(f64::from_le_bytes(bytes)))
-            .map_err(|_| Rule::EndsWithin("a DOUBLE")),
+            .map_err(|_| BrokenRule::EndsWithin("a DOUBLE")),
         ColumnType::Decimal { precision, scale } => Decimal::new(stored, precision, scale).map(Value::Decimal),
         ColumnType::Year => Ok(Value::Year(Year::new(stored))),
         ColumnType::Date => Date::new(stored).map(Value::Date),
@@ -127,12 +127,12 @@ pub(crate) fn read<'a>(column: &'a Column, row: &mut Reader<'a>) -> Result<Value
     decoded.map_err(|rule| Error { event: row.event(), offset, rule })
 }
 
-fn integer<'a>(column: &Column, stored: &[u8]) -> Result<Value<'a>, Rule> {
+fn integer<'a>(column: &Column, stored: &[u8]) -> Result<Value<'a>, BrokenRule> {
     if let ColumnType::Bit { bits } = column.column_type {
         return Ok(Value::Bit(Bit { value: big(stored), bits }));
     }
     let number = little(stored);
-    if column.unsigned.ok_or(Rule::Unknown("whether a number is unsigned"))? {
+    if column.unsigned.ok_or(BrokenRule::Unknown("whether a number is unsigned"))? {
         return Ok(Value::Unsigned(number));
     }
     // Moves the sign to the highest bit and back, over as many bytes as the number has.

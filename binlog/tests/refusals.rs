@@ -1,7 +1,9 @@
 //! What is refused, and what is told apart: encrypted logs, events of other types, broken and missing parts.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-use binlog::{Body, Cell, Checksum, ColumnType, Decoder, Event, EventType, Gtid, Header, Rows, RowsKind, Rule, Table};
+use binlog::{
+    Body, BrokenRule, Cell, Checksum, ColumnType, Decoder, Event, EventType, Gtid, Header, Rows, RowsKind, Table,
+};
 
 const MAGIC_BYTES: usize = 4;
 const COMPRESSED: &[u8] = include_bytes!("data/compressed.binlog");
@@ -27,7 +29,7 @@ fn events(log: &[u8]) -> Vec<&[u8]> {
     events
 }
 
-fn rule(bytes: &[u8]) -> Rule {
+fn rule(bytes: &[u8]) -> BrokenRule {
     Decoder::new(Checksum::None).read(bytes).unwrap_err().rule
 }
 
@@ -49,7 +51,7 @@ fn first_rows(log: &[u8], event_type: EventType) -> (Rows<'_>, Table) {
 #[test]
 fn an_encrypted_log_is_refused() {
     let encrypted = event(EventType::START_ENCRYPTION, &[1, 0, 0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-    assert_eq!(rule(&encrypted), Rule::Encrypted);
+    assert_eq!(rule(&encrypted), BrokenRule::Encrypted);
     let fault = Decoder::new(Checksum::None).read(&encrypted).unwrap_err();
     assert_eq!(
         fault.to_string(),
@@ -76,7 +78,7 @@ fn any_changed_bit_of_an_event_breaks_its_checksum() {
         for at in (0..bytes.len()).filter(|at| !matches!(at, 4 | 9..=12) && !is_format) {
             let mut changed = bytes.to_vec();
             changed[at] ^= 1 << (at % 8);
-            assert_eq!(decoder.read(&changed).unwrap_err().rule, Rule::Checksum, "byte {at}");
+            assert_eq!(decoder.read(&changed).unwrap_err().rule, BrokenRule::Checksum, "byte {at}");
         }
     }
     let format = events(ROWS)[0];
@@ -84,7 +86,7 @@ fn any_changed_bit_of_an_event_breaks_its_checksum() {
     in_use[17] |= 1;
     assert!(Decoder::new(Checksum::None).read(&in_use).is_ok(), "a log that is being written");
     in_use[17] |= 2;
-    assert_eq!(rule(&in_use), Rule::Checksum);
+    assert_eq!(rule(&in_use), BrokenRule::Checksum);
 }
 
 #[test]
@@ -92,8 +94,8 @@ fn the_size_of_an_event_must_be_the_size_in_its_header() {
     let bytes = event(EventType::STOP, &[]);
     assert!(matches!(Decoder::new(Checksum::None).read(&bytes).unwrap().body, Body::Stop));
     let longer = [&bytes[..], &[0]].concat();
-    assert_eq!(rule(&longer), Rule::Format("the size in the header is not the size of the event"));
-    assert_eq!(rule(&bytes[..10]), Rule::EndsWithin("the header"));
+    assert_eq!(rule(&longer), BrokenRule::Format("the size in the header is not the size of the event"));
+    assert_eq!(rule(&bytes[..10]), BrokenRule::EndsWithin("the header"));
 }
 
 #[test]
@@ -101,13 +103,13 @@ fn decompression_has_a_limit() {
     let (rows, table) = first_rows(COMPRESSED, EventType::UPDATE_ROWS_COMPRESSED_V1);
     let data = rows.data(1_000).unwrap();
     assert_eq!(data.changes(&table).unwrap().count(), 1);
-    assert!(matches!(rows.data(10).unwrap_err().rule, Rule::TooLarge { bytes } if bytes > 10));
+    assert!(matches!(rows.data(10).unwrap_err().rule, BrokenRule::TooLarge { bytes } if bytes > 10));
     // Table 1, no flags, one column, which is present; then four bytes of length, and no such number of bytes.
     let claims =
         event(EventType::WRITE_ROWS_COMPRESSED_V1, &[1, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0x84, 0xFF, 0xFF, 0xFF, 0xFF, 0x78]);
     let decoded = Decoder::new(Checksum::None).read(&claims).unwrap();
     let Body::Rows(rows) = decoded.body else { panic!("no rows") };
-    let expected = Rule::Format("compressed bytes are not what their length says");
+    let expected = BrokenRule::Format("compressed bytes are not what their length says");
     assert_eq!(rows.data(usize::MAX).unwrap_err().rule, expected);
 }
 
@@ -116,7 +118,7 @@ fn times_of_mariadb_5_3_are_refused_without_their_digits() {
     let (rows, mut table) = first_rows(OLD_TIMES, EventType::WRITE_ROWS_V1);
     let data = rows.data(0).unwrap();
     let mut changes = data.changes(&table).unwrap();
-    let expected = Rule::Unknown("the digits of a TIME, DATETIME or TIMESTAMP");
+    let expected = BrokenRule::Unknown("the digits of a TIME, DATETIME or TIMESTAMP");
     assert_eq!(changes.next().unwrap().unwrap_err().rule, expected);
     assert!(changes.next().is_none(), "an iterator ends after an error");
     assert!(!table.set_fraction_digits(0, 2), "not a time");
@@ -130,7 +132,7 @@ fn rows_are_decoded_by_their_own_table_only() {
     let data = rows.data(0).unwrap();
     assert_eq!(data.changes(&table).unwrap().count(), 2);
     let removed = table.columns.pop().unwrap();
-    let expected = Rule::Format("the rows are of another table than the TABLE_MAP");
+    let expected = BrokenRule::Format("the rows are of another table than the TABLE_MAP");
     assert_eq!(data.changes(&table).unwrap_err().rule, expected);
     table.columns.push(removed);
     table.id += 1;
@@ -171,7 +173,7 @@ fn rows_of_version_2_have_more_data_before_their_columns() {
             assert_eq!(show(&rows), show(&expected));
         }
         let short = event(second, &[&body[..8], &[1, 0], &body[8..]].concat());
-        assert_eq!(rule(&short), Rule::Format("the length is less than 2"));
+        assert_eq!(rule(&short), BrokenRule::Format("the length is less than 2"));
     }
 }
 
@@ -202,7 +204,7 @@ fn gtids_have_what_their_flags_say() {
     let Body::GtidList(list) = decoded.body else { panic!("no list") };
     assert_eq!(list.gtids().collect::<Vec<_>>(), [Gtid { domain: 3, server: 7, sequence: 9 }; 2]);
     let short = event(EventType::GTID_LIST, &[&3_u32.to_le_bytes()[..], &entry].concat());
-    assert_eq!(rule(&short), Rule::EndsWithin("a GTID"));
+    assert_eq!(rule(&short), BrokenRule::EndsWithin("a GTID"));
 }
 
 #[test]
@@ -229,16 +231,16 @@ fn tables_with_columns_of_other_types_are_refused() {
     assert_eq!(table_map(&[3, 15], &[10, 0]), Ok(2));
     // MySQL's JSON; the decimals before MySQL 5.0; no type at all.
     for number in [245, 0, 6, 200] {
-        assert_eq!(table_map(&[3, number], &[4]), Err(Rule::ColumnType(number)));
+        assert_eq!(table_map(&[3, number], &[4]), Err(BrokenRule::ColumnType(number)));
     }
-    assert_eq!(table_map(&[254], &[200, 1]), Err(Rule::ColumnType(200)));
-    assert_eq!(table_map(&[], &[]), Err(Rule::Format("a table has 1 to 4,096 columns")));
-    assert_eq!(table_map(&[15], &[10]), Err(Rule::EndsWithin("the metadata of a column")));
-    assert_eq!(table_map(&[3], &[1]), Err(Rule::Format("the columns have more metadata than their types")));
-    assert_eq!(table_map(&[19], &[7]), Err(Rule::Format("a time has at most 6 fraction digits")));
-    assert_eq!(table_map(&[246], &[66, 0]), Err(Rule::Format("a DECIMAL column has 1 to 65 digits")));
-    assert_eq!(table_map(&[16], &[1, 8]), Err(Rule::Format("a BIT column has 1 to 64 bits")));
-    assert_eq!(table_map(&[252], &[5]), Err(Rule::Format("the length of a BLOB has 1 to 4 bytes")));
+    assert_eq!(table_map(&[254], &[200, 1]), Err(BrokenRule::ColumnType(200)));
+    assert_eq!(table_map(&[], &[]), Err(BrokenRule::Format("a table has 1 to 4,096 columns")));
+    assert_eq!(table_map(&[15], &[10]), Err(BrokenRule::EndsWithin("the metadata of a column")));
+    assert_eq!(table_map(&[3], &[1]), Err(BrokenRule::Format("the columns have more metadata than their types")));
+    assert_eq!(table_map(&[19], &[7]), Err(BrokenRule::Format("a time has at most 6 fraction digits")));
+    assert_eq!(table_map(&[246], &[66, 0]), Err(BrokenRule::Format("a DECIMAL column has 1 to 65 digits")));
+    assert_eq!(table_map(&[16], &[1, 8]), Err(BrokenRule::Format("a BIT column has 1 to 64 bits")));
+    assert_eq!(table_map(&[252], &[5]), Err(BrokenRule::Format("the length of a BLOB has 1 to 4 bytes")));
 }
 
 #[test]
@@ -250,10 +252,10 @@ fn formats_of_other_servers_are_refused() {
     };
     let size = events(COMPRESSED)[0].len();
     assert_eq!(format(19, 4), Ok(()));
-    assert_eq!(format(19, 3), Err(Rule::Unsupported("a log of another version than 4")));
-    assert_eq!(format(75, 20), Err(Rule::Unsupported("a log whose headers don't have 19 bytes")));
-    assert_eq!(format(size - 5, 2), Err(Rule::Unsupported("a checksum other than CRC32")));
-    assert_eq!(format(size - 5, 1), Err(Rule::Checksum));
+    assert_eq!(format(19, 3), Err(BrokenRule::Unsupported("a log of another version than 4")));
+    assert_eq!(format(75, 20), Err(BrokenRule::Unsupported("a log whose headers don't have 19 bytes")));
+    assert_eq!(format(size - 5, 2), Err(BrokenRule::Unsupported("a checksum other than CRC32")));
+    assert_eq!(format(size - 5, 1), Err(BrokenRule::Checksum));
     // The size of the fixed part of a TABLE_MAP, by which the events behind are read.
     for other in [6, 9] {
         let mut bytes = events(COMPRESSED)[0].to_vec();
@@ -261,7 +263,7 @@ fn formats_of_other_servers_are_refused() {
         let mut decoder = Decoder::new(Checksum::None);
         decoder.read(&bytes).unwrap();
         let fault = decoder.read(&event(EventType::TABLE_MAP, &[0; 40])).unwrap_err();
-        assert_eq!(fault.rule, Rule::Unsupported("an event whose fixed part has another size than MariaDB's"));
+        assert_eq!(fault.rule, BrokenRule::Unsupported("an event whose fixed part has another size than MariaDB's"));
     }
 }
 
@@ -274,8 +276,8 @@ fn metadata_of_columns_that_a_table_does_not_have_is_refused() {
         let Body::TableMap(map) = decoded.body else { panic!("no TABLE_MAP") };
         map.table().map_err(|fault| fault.rule)
     };
-    let outside = Rule::Format("metadata is of a column that the table does not have");
-    let more = Rule::Format("metadata is of more columns than the table has");
+    let outside = BrokenRule::Format("metadata is of a column that the table does not have");
+    let more = BrokenRule::Format("metadata is of more columns than the table has");
     let named = table(&[1, 1, 0x80, 2, 1, 45, 4, 4, 1, b'a', 1, b'b', 8, 1, 1]).unwrap();
     assert!(named.has_names());
     assert_eq!(named.columns[0].unsigned, Some(true));
@@ -286,10 +288,10 @@ fn metadata_of_columns_that_a_table_does_not_have_is_refused() {
     assert_eq!(table(&[8, 1, 2]), Err(outside));
     assert_eq!(table(&[2, 3, 45, 1, 8]), Err(outside));
     assert_eq!(table(&[3, 2, 45, 8]), Err(more));
-    assert_eq!(table(&[4, 2, 1, b'a']), Err(Rule::EndsWithin("the name of a column")));
-    assert_eq!(table(&[4, 4, 1, 0xFF, 1, b'b']), Err(Rule::Format("a name is not UTF-8")));
-    assert_eq!(table(&[3, 4, 253, 1, 0, 1]), Err(Rule::Format("the number of a collation is more than 65,535")));
-    assert_eq!(table(&[1, 9, 0]), Err(Rule::EndsWithin("metadata")));
+    assert_eq!(table(&[4, 2, 1, b'a']), Err(BrokenRule::EndsWithin("the name of a column")));
+    assert_eq!(table(&[4, 4, 1, 0xFF, 1, b'b']), Err(BrokenRule::Format("a name is not UTF-8")));
+    assert_eq!(table(&[3, 4, 253, 1, 0, 1]), Err(BrokenRule::Format("the number of a collation is more than 65,535")));
+    assert_eq!(table(&[1, 9, 0]), Err(BrokenRule::EndsWithin("metadata")));
     assert_eq!(table(&[77, 1, 0]).map(|table| table.has_names()), Ok(false), "a kind of later servers");
 }
 

@@ -1,6 +1,6 @@
 //! DECIMAL: groups of nine digits in four bytes, in big-endian order; the groups at both ends may be smaller.
 
-use crate::Rule;
+use crate::BrokenRule;
 use crate::bytes::big;
 use std::fmt::{self, Write as _};
 
@@ -21,13 +21,13 @@ impl<'a> Decimal<'a> {
         part(precision.saturating_sub(scale)) + part(scale)
     }
 
-    pub(crate) fn new(stored: &'a [u8], precision: u8, scale: u8) -> Result<Self, Rule> {
+    pub(crate) fn new(stored: &'a [u8], precision: u8, scale: u8) -> Result<Self, BrokenRule> {
         let decimal = Self { stored, precision, scale };
         let fits = |(group, digits): (u64, usize)| group < 10_u64.pow(u32::try_from(digits).unwrap_or_default());
         if decimal.groups().all(fits) {
             Ok(decimal)
         } else {
-            Err(Rule::Format("a DECIMAL has a group of too many digits"))
+            Err(BrokenRule::Format("a DECIMAL has a group of too many digits"))
         }
     }
 

@@ -2,12 +2,12 @@
 
 use crate::bytes::little;
 use crate::charset::{self, Utf8};
-use crate::{Column, Rule};
+use crate::{BrokenRule, Column};
 use std::borrow::Cow;
 
-type Members<'a> = Option<&'a [Box<[u8]>]>;
+type MemberTexts<'a> = Option<&'a [Box<[u8]>]>;
 
-const NO_MEMBER: Rule = Rule::Format("an ENUM or SET has a member that its column does not have");
+const NO_MEMBER: BrokenRule = BrokenRule::Format("an ENUM or SET has a member that its column does not have");
 
 #[derive(Debug, Clone, Copy)]
 pub struct Enum<'a> {
@@ -15,11 +15,11 @@ pub struct Enum<'a> {
     pub index: u16,
     /// Number of the collation of the member's text.
     pub collation: Option<u16>,
-    members: Members<'a>,
+    members: MemberTexts<'a>,
 }
 
 impl<'a> Enum<'a> {
-    pub(crate) fn new(stored: &[u8], column: &'a Column) -> Result<Self, Rule> {
+    pub(crate) fn new(stored: &[u8], column: &'a Column) -> Result<Self, BrokenRule> {
         let index = u16::try_from(little(stored)).map_err(|_| NO_MEMBER)?;
         let members = column.members.as_deref();
         if members.is_some_and(|members| usize::from(index) > members.len()) {
@@ -48,11 +48,11 @@ pub struct Set<'a> {
     pub bits: u64,
     /// Number of the collation of the members' texts.
     pub collation: Option<u16>,
-    members: Members<'a>,
+    members: MemberTexts<'a>,
 }
 
 impl<'a> Set<'a> {
-    pub(crate) fn new(stored: &[u8], column: &'a Column) -> Result<Self, Rule> {
+    pub(crate) fn new(stored: &[u8], column: &'a Column) -> Result<Self, BrokenRule> {
         let bits = little(stored);
         let members = column.members.as_deref();
         let used = u64::BITS.saturating_sub(bits.leading_zeros());

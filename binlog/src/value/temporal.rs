@@ -1,7 +1,7 @@
 //! Dates and times in the formats since MySQL 5.6, and in those of MariaDB 5.3 (`old`). Tables that were created then,
 //! or with `mysql56_temporal_format=OFF`, still have the old formats.
 
-use crate::Rule;
+use crate::BrokenRule;
 use crate::bytes::{big, little};
 use std::fmt;
 
@@ -37,14 +37,14 @@ pub struct Date {
 }
 
 impl Date {
-    pub(crate) fn new(stored: &[u8]) -> Result<Self, Rule> {
+    pub(crate) fn new(stored: &[u8]) -> Result<Self, BrokenRule> {
         let packed = little(stored);
         Self::checked(packed >> 9, packed >> 5 & 15, packed & 31)
     }
 
-    fn checked(year: u64, month: u64, day: u64) -> Result<Self, Rule> {
+    fn checked(year: u64, month: u64, day: u64) -> Result<Self, BrokenRule> {
         if year > 9_999 || month > 12 || day > 31 {
-            return Err(Rule::Format("a date is not between 0000-00-00 and 9999-12-31"));
+            return Err(BrokenRule::Format("a date is not between 0000-00-00 and 9999-12-31"));
         }
         Ok(Self { year: narrow(year), month: narrow(month), day: narrow(day) })
     }
@@ -81,8 +81,8 @@ pub struct Time {
 }
 
 impl Time {
-    pub(crate) fn new(stored: &[u8], digits: u8) -> Result<Self, Rule> {
-        let (whole, fraction) = stored.split_at_checked(3).ok_or(Rule::EndsWithin("a TIME"))?;
+    pub(crate) fn new(stored: &[u8], digits: u8) -> Result<Self, BrokenRule> {
+        let (whole, fraction) = stored.split_at_checked(3).ok_or(BrokenRule::EndsWithin("a TIME"))?;
         // Half of the range is added, so that bytes compare as times do; a negative time is the complement of both
         // parts together, with the fraction in its own unit.
         let range = 1_u64 << (8 * stored.len());
@@ -94,7 +94,7 @@ impl Time {
         Self::checked(is_negative, whole >> 12, whole >> 6 & 63, whole & 63, micros, digits)
     }
 
-    pub(crate) fn old(stored: &[u8], digits: u8) -> Result<Self, Rule> {
+    pub(crate) fn old(stored: &[u8], digits: u8) -> Result<Self, BrokenRule> {
         if digits == 0 {
             // Decimal digits HHMMSS, with a sign.
             let number = (little(stored) << 40).cast_signed() >> 40;
@@ -117,9 +117,9 @@ impl Time {
         seconds: u64,
         micros: u64,
         digits: u8,
-    ) -> Result<Self, Rule> {
+    ) -> Result<Self, BrokenRule> {
         if hours > 838 || minutes > 59 || seconds > 59 || micros >= MICROS {
-            return Err(Rule::Format("a TIME is not between -838:59:59 and 838:59:59"));
+            return Err(BrokenRule::Format("a TIME is not between -838:59:59 and 838:59:59"));
         }
         let (minutes, seconds) = (narrow(minutes), narrow(seconds));
         Ok(Self { is_negative, hours: narrow(hours), minutes, seconds, micros: narrow(micros), digits })
@@ -148,15 +148,15 @@ pub struct DateTime {
 impl DateTime {
     const ZERO: u64 = 0x80_0000_0000;
 
-    pub(crate) fn new(stored: &[u8], digits: u8) -> Result<Self, Rule> {
-        let (whole, fraction) = stored.split_at_checked(5).ok_or(Rule::EndsWithin("a DATETIME"))?;
-        let packed = big(whole).checked_sub(Self::ZERO).ok_or(Rule::Format("a DATETIME is negative"))?;
+    pub(crate) fn new(stored: &[u8], digits: u8) -> Result<Self, BrokenRule> {
+        let (whole, fraction) = stored.split_at_checked(5).ok_or(BrokenRule::EndsWithin("a DATETIME"))?;
+        let packed = big(whole).checked_sub(Self::ZERO).ok_or(BrokenRule::Format("a DATETIME is negative"))?;
         let (months, time) = (packed >> 22, packed & 0x1_FFFF);
         let date = Date::checked(months / 13, months % 13, packed >> 17 & 31)?;
         Self::checked(date, [time >> 12, time >> 6 & 63, time & 63], micros(big(fraction), fraction.len()), digits)
     }
 
-    pub(crate) fn old(stored: &[u8], digits: u8) -> Result<Self, Rule> {
+    pub(crate) fn old(stored: &[u8], digits: u8) -> Result<Self, BrokenRule> {
         if digits == 0 {
             // Decimal digits YYYYMMDDHHMMSS.
             let number = little(stored);
@@ -172,9 +172,9 @@ impl DateTime {
         Self::checked(date, time, fraction * (MICROS / unit), digits)
     }
 
-    fn checked(date: Date, [hour, minute, second]: [u64; 3], micros: u64, digits: u8) -> Result<Self, Rule> {
+    fn checked(date: Date, [hour, minute, second]: [u64; 3], micros: u64, digits: u8) -> Result<Self, BrokenRule> {
         if hour > 23 || minute > 59 || second > 59 || micros >= MICROS {
-            return Err(Rule::Format("a DATETIME has no time of a day"));
+            return Err(BrokenRule::Format("a DATETIME has no time of a day"));
         }
         let (hour, minute, second) = (narrow(hour), narrow(minute), narrow(second));
         Ok(Self { date, hour, minute, second, micros: narrow(micros), digits })
@@ -198,22 +198,22 @@ pub struct Timestamp {
 }
 
 impl Timestamp {
-    pub(crate) fn new(stored: &[u8], digits: u8) -> Result<Self, Rule> {
-        let (seconds, fraction) = stored.split_at_checked(4).ok_or(Rule::EndsWithin("a TIMESTAMP"))?;
+    pub(crate) fn new(stored: &[u8], digits: u8) -> Result<Self, BrokenRule> {
+        let (seconds, fraction) = stored.split_at_checked(4).ok_or(BrokenRule::EndsWithin("a TIMESTAMP"))?;
         Self::checked(big(seconds), micros(big(fraction), fraction.len()), digits)
     }
 
-    pub(crate) fn old(stored: &[u8], digits: u8) -> Result<Self, Rule> {
+    pub(crate) fn old(stored: &[u8], digits: u8) -> Result<Self, BrokenRule> {
         if digits == 0 {
             return Self::checked(little(stored), 0, digits);
         }
-        let (seconds, fraction) = stored.split_at_checked(4).ok_or(Rule::EndsWithin("a TIMESTAMP"))?;
+        let (seconds, fraction) = stored.split_at_checked(4).ok_or(BrokenRule::EndsWithin("a TIMESTAMP"))?;
         Self::checked(big(seconds), big(fraction) * (MICROS / 10_u64.pow(u32::from(digits))), digits)
     }
 
-    fn checked(seconds: u64, micros: u64, digits: u8) -> Result<Self, Rule> {
+    fn checked(seconds: u64, micros: u64, digits: u8) -> Result<Self, BrokenRule> {
         if micros >= MICROS {
-            return Err(Rule::Format("a TIMESTAMP has a fraction of a second or more"));
+            return Err(BrokenRule::Format("a TIMESTAMP has a fraction of a second or more"));
         }
         Ok(Self { seconds: narrow(seconds), micros: narrow(micros), digits })
     }

@@ -18,7 +18,7 @@ fn column(column_type: ColumnType) -> Column {
 }
 
 /// Returns the text of a value that has all of the bytes, or the rule that it breaks.
-fn shown(column_type: ColumnType, bytes: &[u8]) -> Result<String, Rule> {
+fn shown(column_type: ColumnType, bytes: &[u8]) -> Result<String, BrokenRule> {
     let column = column(column_type);
     let mut row = Reader::new(EventType::WRITE_ROWS_V1, 0, bytes);
     let value = read(&column, &mut row).map_err(|fault| fault.rule)?;
@@ -105,7 +105,7 @@ fn impossible_values_are_refused() {
         (VarChar { max_bytes: 1 }, &[2, b'a', b'b'], "a text is longer than its column allows"),
     ];
     for (column_type, bytes, expected) in cases {
-        assert_eq!(shown(*column_type, bytes), Err(Rule::Format(expected)), "{column_type:?} {bytes:02x?}");
+        assert_eq!(shown(*column_type, bytes), Err(BrokenRule::Format(expected)), "{column_type:?} {bytes:02x?}");
     }
-    assert_eq!(shown(Long, &[1, 2, 3]), Err(Rule::EndsWithin("a value")));
+    assert_eq!(shown(Long, &[1, 2, 3]), Err(BrokenRule::EndsWithin("a value")));
 }
