@@ -90,29 +90,29 @@ pub enum ConfigError {
 impl Config {
     /// Parses the configuration. `variable` returns the value of a variable.
     pub fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
-        let required = |name| set(variable(name)).ok_or(ConfigError::Missing(name));
-        let timeout = |name, default| match set(variable(name)) {
+        let required = |name| non_blank(variable(name)).ok_or(ConfigError::Missing(name));
+        let timeout = |name, default| match non_blank(variable(name)) {
             Some(text) => parse_timeout(name, &text),
             None => Ok(Duration::from_millis(u64::from(default))),
         };
-        let cors = match set(variable("CORS_ORIGINS")) {
+        let cors = match non_blank(variable("CORS_ORIGINS")) {
             Some(text) => CorsOrigins::parse(&text).map_err(ConfigError::Cors)?,
             None => CorsOrigins::any(),
         };
-        let issuers = match set(variable("ISSUERS")) {
+        let issuers = match non_blank(variable("ISSUERS")) {
             Some(text) => EdgeIssuers::parse(&text).map_err(ConfigError::Issuers)?,
             None => EdgeIssuers::default(),
         };
-        let read_cache_max_seconds = match set(variable("READ_CACHE_MAX_SECONDS")) {
+        let read_cache_max_seconds = match non_blank(variable("READ_CACHE_MAX_SECONDS")) {
             Some(text) => parse_limit("READ_CACHE_MAX_SECONDS", &text, READ_CACHE_SECONDS)? as u32,
             None => 0,
         };
-        let upload_max_bytes = match set(variable("UPLOAD_MAX_BYTES")) {
+        let upload_max_bytes = match non_blank(variable("UPLOAD_MAX_BYTES")) {
             Some(text) => parse_limit("UPLOAD_MAX_BYTES", &text, UPLOAD_BYTES)?,
             None => UPLOAD_BODY_MAX_BYTES,
         };
         const SECONDS: &str = "MEDIA_REVALIDATE_SECONDS";
-        let media_revalidate_seconds = match set(variable(SECONDS)) {
+        let media_revalidate_seconds = match non_blank(variable(SECONDS)) {
             Some(text) => parse_limit(SECONDS, &text, MEDIA_REVALIDATE_SECONDS)?,
             None => MEDIA_REVALIDATE_DEFAULT_SECONDS,
         };
@@ -133,13 +133,13 @@ impl Config {
 }
 
 /// Returns a variable's value, trimmed; `None` if the variable is unset or blank.
-fn set(value: Option<String>) -> Option<String> {
+fn non_blank(value: Option<String>) -> Option<String> {
     value.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 /// Parses `on`, `off`, `true` or `false`; `None` if the variable is unset or blank. Fails with [`ConfigError::Switch`].
 fn switch(name: &'static str, variable: impl Fn(&'static str) -> Option<String>) -> Result<Option<bool>, ConfigError> {
-    match set(variable(name)).as_deref() {
+    match non_blank(variable(name)).as_deref() {
         None => Ok(None),
         Some("on" | "true") => Ok(Some(true)),
         Some("off" | "false") => Ok(Some(false)),

@@ -28,13 +28,13 @@ pub use drains::{Drain, Drains};
 pub use failed_attempt::{FailedAttempt, FailureCause, Repeat};
 pub use gateway::{BodyPlan, Decision, Gateway};
 pub use headers::{
-    Change, Headers, NOT_ANSWERED, NOT_FORWARDED, RequestHeaders, RequestParts, answer_changes, client_address,
+    HeaderChange, Headers, NOT_ANSWERED, NOT_FORWARDED, RequestHeaders, RequestParts, answer_changes, client_address,
     forwarded, may_be_of_connection, server_timing,
 };
 pub use in_flight::{InFlight, Slot};
 pub use incoming_request::{BodyLength, IncomingRequest};
 pub use origin_answer::{Form, NoAnswer, OriginHead, judge, lacks_database, passes_check};
 pub use origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH};
-pub use request_log::{Outcome, RefusalLines};
+pub use request_log::{RefusalLines, RequestOutcome};
 pub use shared::request_log::RequestLog;
-pub use silence::{Health, Silence};
+pub use silence::{CheckResult, Silence};

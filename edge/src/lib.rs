@@ -7,7 +7,9 @@ pub mod config;
 pub mod core;
 mod host;
 
-use crate::core::{Answer, Caller, Decision, Gateway, Headers, IncomingRequest, Outcome, RequestLog, answer_changes};
+use crate::core::{
+    Answer, Caller, Decision, Gateway, Headers, IncomingRequest, RequestLog, RequestOutcome, answer_changes,
+};
 use config::Config;
 use futures_util::future::{Either, select};
 use host::client_abort::ClientAbort;
@@ -64,7 +66,7 @@ async fn fetch(request: Request, env: Env, context: Context) -> Result<Response>
         request_log.failed(code);
     }
     let outcome =
-        Outcome { status: reply.status(), total_ms: Date::now() - started, origin_ms: forwarding.origin_ms() };
+        RequestOutcome { status: reply.status(), total_ms: Date::now() - started, origin_ms: forwarding.origin_ms() };
     let gateway = gateway.as_deref().ok();
     let length = reply.length();
     let response = add_common_headers(reply, &incoming, gateway.map(Gateway::config), &outcome)?;
@@ -118,7 +120,7 @@ fn add_common_headers(
     reply: Reply,
     incoming: &IncomingRequest,
     config: Option<&Config>,
-    outcome: &Outcome,
+    outcome: &RequestOutcome,
 ) -> Result<Response> {
     let cors = config.map(|config| &config.cors);
     let changes = |headers: &Headers| answer_changes(headers, incoming, cors, outcome);

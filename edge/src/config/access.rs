@@ -1,6 +1,6 @@
 //! The variables of access control: rate limit, edge secret, client address, full-access keys in browsers.
 
-use super::{ConfigError, set, switch};
+use super::{ConfigError, non_blank, switch};
 use shared::error::{ErrorCode, Problem};
 use shared::key::Grant;
 use shared::rate::RateLimit;
@@ -50,18 +50,18 @@ pub struct AccessConfig {
 
 impl AccessConfig {
     pub(super) fn read(variable: impl Fn(&'static str) -> Option<String>) -> Result<Self, ConfigError> {
-        let rate_limit = match set(variable("RATE_LIMIT")).as_deref() {
+        let rate_limit = match non_blank(variable("RATE_LIMIT")).as_deref() {
             None | Some("off") => None,
             Some(text) => Some(RateLimit::parse(text).ok_or(ConfigError::Form("RATE_LIMIT", RateLimit::EXPECTED))?),
         };
-        let edge_secret = match set(variable("EDGE_SECRET")) {
+        let edge_secret = match non_blank(variable("EDGE_SECRET")) {
             None => None,
             Some(text) if is_secret(&text) => Some(EdgeSecret(text)),
             Some(_) => {
                 return Err(ConfigError::Form("EDGE_SECRET", "what `selkie edge secret` prints"));
             }
         };
-        let client_address = match set(variable("CLIENT_ADDRESS_HEADER")) {
+        let client_address = match non_blank(variable("CLIENT_ADDRESS_HEADER")) {
             None => None,
             Some(name) if is_header(&name) => Some(name.to_ascii_lowercase()),
             Some(_) => {

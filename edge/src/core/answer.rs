@@ -1,6 +1,6 @@
 //! Responses that the edge builds itself. The common headers (request id, timing, CORS) are added later.
 
-use super::headers::{Change, Headers};
+use super::headers::{HeaderChange, Headers};
 use shared::cors::CorsOrigins;
 use shared::error::Problem;
 use shared::request_id::RequestId;
@@ -56,20 +56,20 @@ impl Answer {
         pairs.fold(self, |answer, (name, value)| answer.with(name, value))
     }
 
-    pub fn apply(&mut self, changes: Vec<Change>) {
+    pub fn apply(&mut self, changes: Vec<HeaderChange>) {
         for change in changes {
-            let (Change::Set(name, _) | Change::Append(name, _) | Change::Delete(name)) = &change;
+            let (HeaderChange::Set(name, _) | HeaderChange::Append(name, _) | HeaderChange::Delete(name)) = &change;
             let name = *name;
             let at = self.headers.iter().position(|(known, _)| *known == name);
             let known = at.map(|at| self.headers.remove(at).1);
             match (change, known) {
-                (Change::Set(_, value), _) | (Change::Append(_, value), None) => {
+                (HeaderChange::Set(_, value), _) | (HeaderChange::Append(_, value), None) => {
                     self.headers.push((name, value));
                 }
-                (Change::Append(_, value), Some(known)) => {
+                (HeaderChange::Append(_, value), Some(known)) => {
                     self.headers.push((name, format!("{known}, {value}").into()));
                 }
-                (Change::Delete(_), _) => {}
+                (HeaderChange::Delete(_), _) => {}
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use super::failed_attempt::{FailedAttempt, FailureCause, Repeat};
 use super::origin_health::{CallerLocation, HEALTH_PATH, Origins, Pick, READINESS_PATH, Tried};
-use super::silence::Health;
+use super::silence::CheckResult;
 use shared::error::Problem;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Attempts {
     sent: u32,
     /// The problem for the client if an origin's answer shows that the request itself is invalid.
     refusal: Option<Problem>,
-    state: State,
+    state: AttemptState,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub struct Timeouts {
 }
 
 #[derive(Debug)]
-enum State {
+enum AttemptState {
     Choose,
     /// The origin must pass a check before it gets the request.
     Check(Pick),
@@ -65,24 +65,26 @@ pub enum Todo {
 impl Attempts {
     pub fn new(repeat: Repeat, location: CallerLocation, timeouts: Timeouts, now: u64) -> Self {
         let (deadline, tried) = (now + timeouts.answer_ms, Tried::default());
-        Self { repeat, location, timeouts, deadline, tried, sent: 0, refusal: None, state: State::Choose }
+        Self { repeat, location, timeouts, deadline, tried, sent: 0, refusal: None, state: AttemptState::Choose }
     }
 
     pub fn next(&mut self, origins: &mut Origins, now: u64) -> Todo {
-        if matches!(self.state, State::Choose) {
+        if matches!(self.state, AttemptState::Choose) {
             self.choose(origins, now);
         }
         match &self.state {
-            State::Check(pick) => Todo::Check { pick: *pick, path: origins.check_path(*pick), until: self.deadline },
-            State::Probe(pick, failed) => {
+            AttemptState::Check(pick) => {
+                Todo::Check { pick: *pick, path: origins.check_path(*pick), until: self.deadline }
+            }
+            AttemptState::Probe(pick, failed) => {
                 // A readiness check is needed, since only the database connection of a single statement may have been
                 // lost.
                 let path = if failed.cause == FailureCause::Database { READINESS_PATH } else { HEALTH_PATH };
                 Todo::Check { pick: *pick, path, until: now + self.timeouts.silence_ms }
             }
-            State::Send(pick) => Todo::Send(*pick),
-            State::Failed(problem) => Todo::Fail(problem.clone()),
-            State::Choose | State::Answered => Todo::Answer,
+            AttemptState::Send(pick) => Todo::Send(*pick),
+            AttemptState::Failed(problem) => Todo::Fail(problem.clone()),
+            AttemptState::Choose | AttemptState::Answered => Todo::Answer,
         }
     }
 
@@ -95,34 +97,34 @@ impl Attempts {
         self.tried.add(pick);
         let is_risky = pick.is_trial() || self.repeat != Repeat::Always;
         match is_risky && !origins.is_one() && !origins.is_seen(pick, now) {
-            true => self.state = State::Check(pick),
+            true => self.state = AttemptState::Check(pick),
             false => self.send(pick),
         }
     }
 
     fn send(&mut self, pick: Pick) {
         self.sent += 1;
-        self.state = State::Send(pick);
+        self.state = AttemptState::Send(pick);
     }
 
     fn give_up(&mut self, origins: &Origins, now: u64) {
-        self.state = State::Failed(self.refusal.take().unwrap_or_else(|| origins.unavailable(now)));
+        self.state = AttemptState::Failed(self.refusal.take().unwrap_or_else(|| origins.unavailable(now)));
     }
 
     /// Takes the result of [`Todo::Check`]. If the origin was checked before a request and is silent or down, the request
     /// is not sent to it, and the returned failure must be passed to [`Attempts::failed`].
-    pub fn checked(&mut self, origins: &mut Origins, health: Health, now: u64) -> Option<FailedAttempt> {
-        match (std::mem::replace(&mut self.state, State::Choose), health) {
-            (State::Check(pick), Health::NoDatabase) => origins.lost_database(pick, now),
-            (State::Check(_), Health::Silent | Health::Down) => return Some(FailedAttempt::unsent()),
-            (State::Check(pick), Health::Well | Health::Unclear) => self.send(pick),
-            (State::Probe(pick, failed), health) => {
+    pub fn checked(&mut self, origins: &mut Origins, health: CheckResult, now: u64) -> Option<FailedAttempt> {
+        match (std::mem::replace(&mut self.state, AttemptState::Choose), health) {
+            (AttemptState::Check(pick), CheckResult::NoDatabase) => origins.lost_database(pick, now),
+            (AttemptState::Check(_), CheckResult::Silent | CheckResult::Down) => return Some(FailedAttempt::unsent()),
+            (AttemptState::Check(pick), CheckResult::Well | CheckResult::Unclear) => self.send(pick),
+            (AttemptState::Probe(pick, failed), health) => {
                 match (failed.cause, health) {
-                    (FailureCause::Database, Health::Well) => origins.answered(pick, now),
-                    (FailureCause::Database, Health::NoDatabase | Health::Silent | Health::Down) => {
+                    (FailureCause::Database, CheckResult::Well) => origins.answered(pick, now),
+                    (FailureCause::Database, CheckResult::NoDatabase | CheckResult::Silent | CheckResult::Down) => {
                         origins.lost_database(pick, now);
                     }
-                    (FailureCause::Database, Health::Unclear) => {}
+                    (FailureCause::Database, CheckResult::Unclear) => {}
                     _ => {
                         if let Some(failed) = FailedAttempt::unanswered(health) {
                             origins.failed(pick, failed.cause, now);
@@ -147,7 +149,7 @@ impl Attempts {
     ) -> (bool, Option<FailedAttempt>) {
         if !lacks_database || origins.is_one() {
             origins.answered(pick, now);
-            self.state = State::Answered;
+            self.state = AttemptState::Answered;
             return (true, None);
         }
         let failed = FailedAttempt::without_database();
@@ -163,7 +165,7 @@ impl Attempts {
     /// uncertain, only after a check.
     pub fn failed(&mut self, origins: &mut Origins, pick: Pick, failed: FailedAttempt, now: u64) {
         match failed.cause {
-            FailureCause::Unclear | FailureCause::Database => self.state = State::Probe(pick, failed),
+            FailureCause::Unclear | FailureCause::Database => self.state = AttemptState::Probe(pick, failed),
             FailureCause::Origin | FailureCause::Silent => {
                 origins.failed(pick, failed.cause, now);
                 self.conclude(origins, failed, now);
@@ -175,14 +177,14 @@ impl Attempts {
     fn conclude(&mut self, origins: &Origins, failed: FailedAttempt, now: u64) {
         let may_be_repeated = self.sent == 0 || failed.may_be_repeated(self.repeat);
         if !may_be_repeated && failed.cause == FailureCause::Database {
-            self.state = State::Answered;
+            self.state = AttemptState::Answered;
         } else if origins.is_one() || !may_be_repeated {
-            self.state = State::Failed(failed.problem(self.repeat));
+            self.state = AttemptState::Failed(failed.problem(self.repeat));
         } else {
             if failed.is_of_caller() {
                 self.refusal = Some(failed.problem);
             }
-            self.state = State::Choose;
+            self.state = AttemptState::Choose;
             if self.sent == ATTEMPTS_MAX || now >= self.deadline {
                 self.give_up(origins, now);
             }

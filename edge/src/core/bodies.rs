@@ -13,13 +13,13 @@ use std::cmp::Reverse;
 
 #[derive(Debug, Default)]
 pub struct Bodies {
-    reading: RefCell<Reading>,
+    reading: RefCell<BodyCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Reading {
+struct BodyCounts {
     /// Sorted by number, in the order of arrival.
-    entries: Vec<Entry>,
+    entries: Vec<CountedBody>,
     /// The bytes of the incomplete bodies by client address; each class of callers is a group.
     addresses: Groups<u64>,
     /// The total bytes of the incomplete bodies.
@@ -30,7 +30,7 @@ struct Reading {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CountedBody {
     number: u64,
     /// The client address for which an incomplete body counts; `None` for a complete body.
     address: Option<Member>,
@@ -62,7 +62,7 @@ impl Bodies {
         let address = reading.addresses.member(caller.class().name(), address);
         reading.last += 1;
         let number = reading.last;
-        reading.entries.push(Entry { number, address: Some(address), bytes });
+        reading.entries.push(CountedBody { number, address: Some(address), bytes });
         reading.addresses.change(address, |used| *used += bytes);
         reading.arriving += bytes;
         while reading.arriving > EDGE_BODIES_MAX_BYTES {
@@ -72,7 +72,7 @@ impl Bodies {
     }
 }
 
-impl Reading {
+impl BodyCounts {
     /// Removes the oldest incomplete body of the address with the most bytes, in the class with the most.
     fn give_up(&mut self) {
         let incomplete = self.entries.iter().enumerate().filter_map(|(index, entry)| Some((index, entry.address?)));

@@ -76,7 +76,7 @@ pub struct Cache {
 }
 
 #[derive(Hash)]
-enum Named<'a, T> {
+enum CacheName<'a, T> {
     File(&'a FilePathHash, Rendition),
     PrivateMark(&'a ProjectName),
     Read(T),
@@ -96,16 +96,16 @@ impl Cache {
         }
     }
 
-    fn key<T: std::hash::Hash>(&self, named: &Named<'_, T>) -> Fingerprint {
+    fn key<T: std::hash::Hash>(&self, named: &CacheName<'_, T>) -> Fingerprint {
         Fingerprint::of(&(self.installation, named))
     }
 
     fn file_key(&self, name: &FilePathHash, rendition: Rendition) -> Fingerprint {
-        self.key(&Named::<()>::File(name, rendition))
+        self.key(&CacheName::<()>::File(name, rendition))
     }
 
     fn private_mark_url(&self, project: &ProjectName) -> String {
-        url(self.key(&Named::<()>::PrivateMark(project)))
+        url(self.key(&CacheName::<()>::PrivateMark(project)))
     }
 
     /// Records the purge of a file. Returns the URLs of the file's cache entries, which the caller must remove.

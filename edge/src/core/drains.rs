@@ -12,11 +12,11 @@ use std::rc::Rc;
 #[derive(Debug, Default)]
 pub struct Drains {
     last: u64,
-    entries: Vec<Entry>,
+    entries: Vec<CountedDrain>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct CountedDrain {
     number: u64,
     address: Box<str>,
     /// When the drain no longer counts, in ms since 1970: the runtime can abandon a drain without dropping it.
@@ -46,7 +46,7 @@ impl Drain {
         }
         all.last += 1;
         let number = all.last;
-        all.entries.push(Entry { number, address, ends: now + EDGE_DRAIN_MAX_MS });
+        all.entries.push(CountedDrain { number, address, ends: now + EDGE_DRAIN_MAX_MS });
         Some(Self { drains: Rc::clone(drains), number })
     }
 }

@@ -2,7 +2,7 @@
 //! may be repeated. [`origin_health`](super::origin_health) chooses the next origin.
 
 use super::origin_answer::NoAnswer;
-use super::silence::Health;
+use super::silence::CheckResult;
 use shared::error::{ErrorCode, Problem};
 
 /// The conditions under which a request that failed at one origin may be sent to another.
@@ -45,11 +45,11 @@ pub struct FailedAttempt {
 impl FailedAttempt {
     /// Returns the failure of an origin that did not answer a request in time and then failed a health check; `None` if
     /// `health` shows no failure.
-    pub fn unanswered(health: Health) -> Option<Self> {
+    pub fn unanswered(health: CheckResult) -> Option<Self> {
         let cause = match health {
-            Health::Well | Health::Unclear => return None,
-            Health::Silent => FailureCause::Silent,
-            Health::NoDatabase | Health::Down => FailureCause::Origin,
+            CheckResult::Well | CheckResult::Unclear => return None,
+            CheckResult::Silent => FailureCause::Silent,
+            CheckResult::NoDatabase | CheckResult::Down => FailureCause::Origin,
         };
         Some(Self::of(NoAnswer::Timeout.problem(), cause))
     }

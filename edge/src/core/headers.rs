@@ -1,7 +1,7 @@
 //! The heads of requests and responses, and the headers that the edge changes between client and origin.
 
 use super::incoming_request::{IncomingRequest, TUS_HEADERS, scheme_and_host, split_url};
-use super::request_log::Outcome;
+use super::request_log::RequestOutcome;
 use crate::config::AccessConfig;
 use shared::cors::CorsOrigins;
 use shared::error::{ErrorCode, Problem};
@@ -223,7 +223,7 @@ fn about_caller<'a>(
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum HeaderChange {
     Set(&'static str, Cow<'static, str>),
     /// Adds a value and keeps the header's other values.
     Append(&'static str, Cow<'static, str>),
@@ -236,17 +236,17 @@ pub fn answer_changes(
     headers: &Headers,
     request: &IncomingRequest,
     cors: Option<&CorsOrigins>,
-    outcome: &Outcome,
-) -> Vec<Change> {
+    outcome: &RequestOutcome,
+) -> Vec<HeaderChange> {
     let origin = request.header("origin");
     let cors_headers: Vec<_> = cors.map(|cors| cors.answer_headers(origin)).into_iter().flatten().collect();
     let is_set = |name: &str| cors_headers.iter().any(|(set, _)| *set == name);
     let removed = NOT_ANSWERED.into_iter().chain([PURGE_HEADER]);
-    let mut changes: Vec<Change> =
-        removed.filter(|name| headers.get(name).is_some() && !is_set(name)).map(Change::Delete).collect();
+    let mut changes: Vec<HeaderChange> =
+        removed.filter(|name| headers.get(name).is_some() && !is_set(name)).map(HeaderChange::Delete).collect();
     let mut set = |name: &'static str, value: &str| {
         if headers.get(name) != Some(value) {
-            changes.push(Change::Set(name, value.to_owned().into()));
+            changes.push(HeaderChange::Set(name, value.to_owned().into()));
         }
     };
     set(request_id::HEADER, request.request_id.as_str());
@@ -263,9 +263,9 @@ pub fn answer_changes(
     let vary = cors_headers.iter().filter(|(name, _)| *name == "vary");
     // The origin's `Vary` may list further headers, so the value is appended.
     let vary = vary.filter(|(_, value)| !lists(headers.get("vary"), value));
-    changes.extend(vary.map(|(name, value)| Change::Append(name, (*value).to_owned().into())));
+    changes.extend(vary.map(|(name, value)| HeaderChange::Append(name, (*value).to_owned().into())));
     let timing = server_timing(outcome.total_ms, outcome.origin_ms);
-    changes.push(Change::Append("server-timing", timing.into()));
+    changes.push(HeaderChange::Append("server-timing", timing.into()));
     changes
 }
 

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::fmt::Write as _;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+pub struct RequestOutcome {
     pub status: u16,
     /// Milliseconds from the request's head to the response's head.
     pub total_ms: f64,
@@ -15,7 +15,7 @@ pub struct Outcome {
     pub origin_ms: Option<f64>,
 }
 
-impl Outcome {
+impl RequestOutcome {
     /// Returns the log line, a JSON object. Escapes nothing: the only text from callers is the request id, whose
     /// characters need no escaping. `unlogged` is the number of earlier requests without a line.
     pub fn line(&self, request: &IncomingRequest, log: &RequestLog, unlogged: u32) -> String {
@@ -62,7 +62,7 @@ pub struct RefusalLines {
 impl RefusalLines {
     /// Returns `None` if the request gets no log line at `now` (in ms since 1970); otherwise the number of requests
     /// without a line in a period that has just ended.
-    pub fn admits(&self, outcome: &Outcome, now: u64) -> Option<u32> {
+    pub fn admits(&self, outcome: &RequestOutcome, now: u64) -> Option<u32> {
         if !outcome.is_of_key() {
             return Some(0);
         }
@@ -85,7 +85,7 @@ mod tests {
     fn of_the_requests_refused_for_their_key_a_hundred_get_a_line_and_the_others_are_counted() {
         const NOW: u64 = 1_800_000_000_000;
         let lines = RefusalLines::default();
-        let outcome = |status, origin_ms| Outcome { status, total_ms: 0.0, origin_ms };
+        let outcome = |status, origin_ms| RequestOutcome { status, total_ms: 0.0, origin_ms };
         let refused = |now| lines.admits(&outcome(401, None), now);
         let logged = (0..1_000).filter(|ms| refused(NOW + ms) == Some(0)).count();
         assert_eq!(logged, EDGE_REFUSAL_LINES_MAX_COUNT as usize);

@@ -7,7 +7,7 @@ const LATE_MAX_MS: u64 = 250;
 
 /// What a health check found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
+pub enum CheckResult {
     /// The origin answered, and did not report that it can't reach its database.
     Well,
     /// The origin reported that it can't reach its database.
@@ -61,10 +61,10 @@ mod tests {
     #[test]
     fn a_check_that_the_edge_could_not_read_in_time_says_nothing() {
         for (health, cause) in [
-            (Health::Well, None),
-            (Health::Unclear, None),
-            (Health::Silent, Some(FailureCause::Silent)),
-            (Health::Down, Some(FailureCause::Origin)),
+            (CheckResult::Well, None),
+            (CheckResult::Unclear, None),
+            (CheckResult::Silent, Some(FailureCause::Silent)),
+            (CheckResult::Down, Some(FailureCause::Origin)),
         ] {
             assert_eq!(FailedAttempt::unanswered(health).map(|failed| failed.cause), cause, "{health:?}");
         }

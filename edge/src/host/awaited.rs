@@ -11,7 +11,7 @@ use worker::js_sys::{Function, Promise};
 use worker::wasm_bindgen::{JsCast, JsValue, prelude::Closure};
 
 type Callback = Closure<dyn Fn(f64, JsValue)>;
-type Outcome = Result<JsValue, JsValue>;
+type PromiseResult = Result<JsValue, JsValue>;
 
 thread_local! {
     static CALLBACKS: RefCell<Callbacks> = RefCell::default();
@@ -34,7 +34,7 @@ extern "C" {
 #[derive(Default)]
 struct Callbacks {
     last: u64,
-    expected: Vec<(u64, State)>,
+    expected: Vec<(u64, CallbackState)>,
 }
 
 impl Callbacks {
@@ -43,10 +43,10 @@ impl Callbacks {
     }
 }
 
-enum State {
+enum CallbackState {
     /// The callback has not been called. The waker is set by the first poll.
     Waiting(Option<Waker>),
-    Called(Outcome),
+    Called(PromiseResult),
 }
 
 /// A future that returns the value of a promise, or `Err` if the promise is rejected; or one that waits for an event.
@@ -66,7 +66,7 @@ impl Awaited {
     fn new() -> Self {
         CALLBACKS.with_borrow_mut(|callbacks| {
             callbacks.last += 1;
-            callbacks.expected.push((callbacks.last, State::Waiting(None)));
+            callbacks.expected.push((callbacks.last, CallbackState::Waiting(None)));
             Self { number: callbacks.last }
         })
     }
@@ -88,20 +88,20 @@ impl From<Promise> for Awaited {
 }
 
 impl Future for Awaited {
-    type Output = Outcome;
+    type Output = PromiseResult;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<PromiseResult> {
         CALLBACKS.with_borrow_mut(|callbacks| {
             let Some(index) = callbacks.index_of(self.number) else {
                 return Poll::Pending;
             };
-            if let (_, State::Waiting(waker)) = &mut callbacks.expected[index] {
+            if let (_, CallbackState::Waiting(waker)) = &mut callbacks.expected[index] {
                 *waker = Some(context.waker().clone());
                 return Poll::Pending;
             }
             match callbacks.expected.remove(index) {
-                (_, State::Called(outcome)) => Poll::Ready(outcome),
-                (_, State::Waiting(_)) => Poll::Pending,
+                (_, CallbackState::Called(outcome)) => Poll::Ready(outcome),
+                (_, CallbackState::Waiting(_)) => Poll::Pending,
             }
         })
     }
@@ -114,12 +114,12 @@ impl Drop for Awaited {
     }
 }
 
-fn complete(number: u64, outcome: Outcome) {
+fn complete(number: u64, outcome: PromiseResult) {
     let waker = CALLBACKS.with_borrow_mut(|callbacks| {
         let index = callbacks.index_of(number)?;
-        match std::mem::replace(&mut callbacks.expected[index].1, State::Called(outcome)) {
-            State::Waiting(waker) => waker,
-            State::Called(_) => None,
+        match std::mem::replace(&mut callbacks.expected[index].1, CallbackState::Called(outcome)) {
+            CallbackState::Waiting(waker) => waker,
+            CallbackState::Called(_) => None,
         }
     });
     if let Some(waker) = waker {

@@ -23,7 +23,7 @@ use worker::js_sys::{Date, Object};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{self, Request, Response};
 
-type Outcome<T> = Result<T, Problem>;
+type OriginResult<T> = Result<T, Problem>;
 
 struct Cached<'a> {
     gateway: &'a Rc<Gateway>,
@@ -36,7 +36,7 @@ struct Cached<'a> {
     lookup: Lookup,
 }
 
-enum Found {
+enum FoundEntry {
     Nothing,
     /// A cache entry that must be revalidated.
     Expired,
@@ -57,14 +57,14 @@ enum Fetched {
 }
 
 /// The result of asking an origin, and the milliseconds until the head of the response arrived.
-type Delivered<T> = (Outcome<T>, Option<f64>);
+type Delivered<T> = (OriginResult<T>, Option<f64>);
 
 pub(crate) async fn answer(
     gateway: &Rc<Gateway>,
     forwarding: &mut Forwarding<'_>,
     cacheable: Cacheable,
     context: &Context,
-) -> Outcome<Reply> {
+) -> OriginResult<Reply> {
     let cache = gateway.cache();
     let (request, incoming) = (forwarding.request(), forwarding.incoming());
     let whole = match cacheable.has_body() {
@@ -120,18 +120,18 @@ pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
 impl Cached<'_> {
     /// Returns the cached response or, if this request leads the flight, the origin's response; `None` if the caller
     /// must forward the request without the cache.
-    async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> Outcome<Option<Reply>> {
+    async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> OriginResult<Option<Reply>> {
         let mut visit = Visit::new(self.cache, &self.lookup, self.incoming);
         while let Some(looked) = visit.look_up() {
             let is_expired = match self.find().await {
-                Found::Entry { entry, headers, age_ms, freshness } => {
+                FoundEntry::Entry { entry, headers, age_ms, freshness } => {
                     if freshness == Freshness::Stale {
                         self.fetch_in_background(looked);
                     }
                     return self.serve(entry, &headers, Some(age_ms)).await.transpose();
                 }
-                Found::Expired => true,
-                Found::Nothing => false,
+                FoundEntry::Expired => true,
+                FoundEntry::Nothing => false,
             };
             match visit.missed(looked, is_expired, now_ms()) {
                 Flight::Lead(lead) => {
@@ -174,9 +174,9 @@ impl Cached<'_> {
         Ok(None)
     }
 
-    async fn find(&self) -> Found {
+    async fn find(&self) -> FoundEntry {
         if !self.cache.is_accepted(&self.lookup, now_ms()) {
-            return Found::Nothing;
+            return FoundEntry::Nothing;
         }
         let url = self.lookup.url();
         let (entry, private_mark) = match self.lookup.file() {
@@ -184,24 +184,24 @@ impl Cached<'_> {
             None => (cache::lookup(&url, None).await, None),
         };
         let Some(entry) = entry else {
-            return Found::Nothing;
+            return FoundEntry::Nothing;
         };
         let headers = headers::of(&entry.headers());
         let private_mark = private_mark.map(|mark| headers::of(&mark.headers()));
         let judged = self.cache.judge(&self.lookup, &headers, private_mark.as_ref(), now_ms());
         match judged {
             Some((age_ms, freshness @ (Freshness::Fresh | Freshness::Stale))) => {
-                Found::Entry { entry, headers, age_ms, freshness }
+                FoundEntry::Entry { entry, headers, age_ms, freshness }
             }
             expired => {
                 discard(&entry);
-                expired.map_or(Found::Nothing, |_| Found::Expired)
+                expired.map_or(FoundEntry::Nothing, |_| FoundEntry::Expired)
             }
         }
     }
 
     /// Builds the response from a cache entry; `None` if it is malformed, or the requested range is no longer cached.
-    async fn serve(&self, entry: Response, headers: &Headers, age_ms: Option<u64>) -> Option<Outcome<Reply>> {
+    async fn serve(&self, entry: Response, headers: &Headers, age_ms: Option<u64>) -> Option<OriginResult<Reply>> {
         let served = self.lookup.serve(headers, self.incoming, age_ms);
         if let Some(Ok(Served { head, body: ServedBody::Whole })) = served {
             return Some(Ok(Reply::Own(head, entry.body())));
@@ -361,7 +361,7 @@ impl Fetch {
     }
 
     /// Reads the whole body of the origin's response into memory.
-    async fn hold(&self, answer: &OriginAnswer) -> Outcome<Object> {
+    async fn hold(&self, answer: &OriginAnswer) -> OriginResult<Object> {
         let reading = async { Awaited::from(answer.response.array_buffer()?).await };
         let problem = match select(pin!(reading), Timer::from(self.gateway.config().origin_timeout)).await {
             Either::Left((Ok(buffer), _)) => return Ok(buffer.unchecked_into()),

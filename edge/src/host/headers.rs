@@ -2,7 +2,7 @@
 //! and a new head is passed as one JSON text. Except for `Accept-Encoding`, must not know the meaning of any header.
 
 use crate::config::Region;
-use crate::core::{self, Answer, CallerLocation, Change, RequestHeaders, RequestParts};
+use crate::core::{self, Answer, CallerLocation, HeaderChange, RequestHeaders, RequestParts};
 use shared::envelope::write_string;
 use worker::js_sys::{Array, JSON, Reflect};
 use worker::wasm_bindgen::{JsCast, JsValue};
@@ -97,15 +97,15 @@ fn parse<T: JsCast>(text: &[u8]) -> Result<T, JsValue> {
 }
 
 /// Returns a copy of the response with its headers changed and the same body.
-pub(crate) fn changed(response: &Response, changes: &[Change]) -> Result<Response, JsValue> {
+pub(crate) fn changed(response: &Response, changes: &[HeaderChange]) -> Result<Response, JsValue> {
     let init: &ResponseInit = response.unchecked_ref();
     let copy = Response::new_with_opt_readable_stream_and_init(response.body().as_ref(), init)?;
     let headers = copy.headers();
     for change in changes {
         match change {
-            Change::Set(name, value) => headers.set(name, value)?,
-            Change::Append(name, value) => headers.append(name, value)?,
-            Change::Delete(name) => headers.delete(name)?,
+            HeaderChange::Set(name, value) => headers.set(name, value)?,
+            HeaderChange::Append(name, value) => headers.append(name, value)?,
+            HeaderChange::Delete(name) => headers.delete(name)?,
         }
     }
     Ok(copy)

@@ -1,7 +1,7 @@
 //! Logs faults and, unless the configuration turns this off, each answered request. Writes a data point for each
 //! answered request to Workers Analytics Engine if a dataset is bound.
 
-use crate::core::{Gateway, IncomingRequest, Outcome, RequestLog};
+use crate::core::{Gateway, IncomingRequest, RequestLog, RequestOutcome};
 use shared::error::{ErrorCode, Problem};
 use shared::request_id::RequestId;
 use std::cell::OnceCell;
@@ -21,7 +21,7 @@ pub(crate) fn answered(
     gateway: Option<&Gateway>,
     incoming: &IncomingRequest,
     request_log: &RequestLog,
-    outcome: &Outcome,
+    outcome: &RequestOutcome,
 ) {
     let unlogged = match gateway {
         Some(gateway) if !gateway.config().logs_requests => None,
@@ -59,7 +59,7 @@ pub(crate) fn bind(env: &Env) {
 /// Builds a data point for Workers Analytics Engine. `index1` is the project, by which the platform samples; blobs are
 /// labels, doubles are measures. New ones are appended, since queries depend on the order, which docs/monitoring.md
 /// documents.
-fn data_point(request_log: &RequestLog, outcome: &Outcome) -> JsValue {
+fn data_point(request_log: &RequestLog, outcome: &RequestOutcome) -> JsValue {
     let index = Array::of1(&request_log.project().unwrap_or("none").into());
     let blobs = Array::of3(
         &request_log.method().into(),

@@ -3,8 +3,8 @@
 use super::*;
 use crate::core::origin_answer::{Form, OriginHead, judge};
 use crate::core::origin_health::tests::origins;
+use CheckResult::*;
 use Event::*;
-use Health::*;
 use Repeat::{Always, IfUnsent, Never};
 use shared::error::ErrorCode;
 use shared::request_id::RequestId;
@@ -18,12 +18,12 @@ const THREE: &str = "http://a,http://b,http://c";
 /// What the caller reports.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Checked(Health),
+    Checked(CheckResult),
     Answered,
     LacksDatabase,
     Broken,
     /// The origin was silent, and this is what a check found.
-    Unanswered(Health),
+    Unanswered(CheckResult),
     /// The time is over.
     Slow,
     /// An answer that is not Selkie's, with this status.

@@ -31,7 +31,7 @@ impl AcceptedAge {
     /// Parses a request's `Cache-Control`: the age of `max-age`, and that of `stale-while-revalidate`, capped at `most`
     /// seconds in total. `None` if the request accepts no cached response (`no-cache`, as browsers send on a reload,
     /// `no-store`, or no `max-age` above 0), if `most` is 0, or if the header is malformed.
-    pub fn read(cache_control: &str, most: u32) -> Option<Self> {
+    pub fn parse(cache_control: &str, most: u32) -> Option<Self> {
         let (mut fresh, mut stale) = (None::<u32>, 0);
         for directive in cache_control.split(',') {
             let (name, value) = match directive.split_once('=') {

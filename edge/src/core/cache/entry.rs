@@ -2,7 +2,7 @@
 
 use super::{ASKED_AT, Lookup, Subject};
 use crate::core::answer::Answer;
-use crate::core::headers::{Change, Headers};
+use crate::core::headers::{HeaderChange, Headers};
 use crate::core::incoming_request::IncomingRequest;
 use httpdate::HttpDate;
 use shared::conditional::{self, Conditions, Validators, Verdict};
@@ -212,7 +212,7 @@ impl Lookup {
             Extent::Part(part) => {
                 let length = part.end.saturating_sub(part.start).to_string();
                 let mut head = answer(206, names.stored).with("content-range", content_range(&part, size));
-                head.apply(vec![Change::Set("content-length", length.into())]);
+                head.apply(vec![HeaderChange::Set("content-length", length.into())]);
                 Served { head, body: ServedBody::Part(part) }
             }
             Extent::Beyond => {

@@ -2,7 +2,7 @@
 //! `Cache-Control: max-age=N`.
 
 use super::accepted_age::AcceptedAge;
-use super::{Cache, Named, url};
+use super::{Cache, CacheName, url};
 use crate::core::incoming_request::{BodyLength, IncomingRequest};
 use shared::error::Problem;
 use shared::fingerprint::Fingerprint;
@@ -103,7 +103,7 @@ impl Cacheable {
         };
         // The version is part of the key, since the fingerprint depends on the layout of the types.
         let read = (env!("CARGO_PKG_VERSION"), principal.project(), records);
-        let key = cache.key(&Named::Read(read));
+        let key = cache.key(&CacheName::Read(read));
         let subject = Subject::Read { key_id: principal.key_id(), max_seconds: cache.read_max_seconds };
         Ok(Some(Lookup { key, version: key, accepted_age, subject }))
     }
@@ -159,6 +159,6 @@ impl Cache {
         // A read with `X-Selkie-After` must not be answered from the cache.
         let header = call.header("cache-control").filter(|_| call.header(AFTER_HEADER).is_none())?;
         let may = reads && *principal.grant() == Grant::Read;
-        may.then(|| AcceptedAge::read(header, self.read_max_seconds)).flatten()
+        may.then(|| AcceptedAge::parse(header, self.read_max_seconds)).flatten()
     }
 }

@@ -59,7 +59,7 @@ pub struct Lead {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Entry {
+enum FlightState {
     InFlight { number: u64, key_id: Option<Uuid>, waited_until_ms: u64, until_ms: u64 },
     Stored { at: Moment },
     NotStored { until_ms: u64 },
@@ -69,7 +69,7 @@ enum Entry {
 /// The flights and the recent outcomes of flights, by [`Lookup::version`](super::Lookup).
 #[derive(Debug, Default)]
 pub(super) struct SingleFlight {
-    entries: HashMap<Fingerprint, Entry>,
+    entries: HashMap<Fingerprint, FlightState>,
     /// The logical time: the number of flights that have started, plus the number of flights that ended with a stored
     /// entry.
     count: u64,
@@ -82,12 +82,12 @@ impl SingleFlight {
 
     /// Returns whether a flight of this key exists for which other requests may wait.
     pub(super) fn is_shared(&self, key: Fingerprint, now_ms: u64) -> bool {
-        matches!(self.entries.get(&key), Some(Entry::InFlight { waited_until_ms, .. }) if now_ms < *waited_until_ms)
+        matches!(self.entries.get(&key), Some(FlightState::InFlight { waited_until_ms, .. }) if now_ms < *waited_until_ms)
     }
 
     /// Returns whether the origin recently failed to confirm this entry.
     pub(super) fn is_backing_off(&self, key: Fingerprint, now_ms: u64) -> bool {
-        matches!(self.entries.get(&key), Some(Entry::Unanswered { until_ms }) if now_ms < *until_ms)
+        matches!(self.entries.get(&key), Some(FlightState::Unanswered { until_ms }) if now_ms < *until_ms)
     }
 
     /// Joins or starts the flight of a key. `accepted` says whether the caller's API key, `key_id`, may get a response
@@ -103,12 +103,12 @@ impl SingleFlight {
         let single_flight = Rc::clone(this);
         let mut this = this.borrow_mut();
         match this.entries.get(&key) {
-            Some(Entry::InFlight { key_id: leading, until_ms, .. }) if now_ms < *until_ms => {
+            Some(FlightState::InFlight { key_id: leading, until_ms, .. }) if now_ms < *until_ms => {
                 let may_wait = this.is_shared(key, now_ms) && (accepted || *leading == key_id);
                 return if may_wait { Flight::Wait } else { Flight::Alone };
             }
-            Some(Entry::Stored { at }) if *at > looked => return Flight::LookAgain,
-            Some(Entry::NotStored { until_ms } | Entry::Unanswered { until_ms }) if now_ms < *until_ms => {
+            Some(FlightState::Stored { at }) if *at > looked => return Flight::LookAgain,
+            Some(FlightState::NotStored { until_ms } | FlightState::Unanswered { until_ms }) if now_ms < *until_ms => {
                 return Flight::Alone;
             }
             _ => {}
@@ -118,7 +118,7 @@ impl SingleFlight {
         }
         this.count += 1;
         let (number, until_ms) = (this.count, now_ms + LEAD_MAX_MS);
-        this.entries.insert(key, Entry::InFlight { number, key_id, waited_until_ms: until_ms, until_ms });
+        this.entries.insert(key, FlightState::InFlight { number, key_id, waited_until_ms: until_ms, until_ms });
         Flight::Lead(Lead { single_flight, key, number })
     }
 
@@ -134,21 +134,21 @@ impl SingleFlight {
         true
     }
 
-    /// Replaces the entry of the lead `number`, or removes it if `outcome` is `None`. Does nothing if another request
+    /// Replaces the entry of the lead `number`, or removes it if `state` is `None`. Does nothing if another request
     /// leads now.
-    fn set(&mut self, key: Fingerprint, number: u64, outcome: Option<Entry>) {
+    fn set_state(&mut self, key: Fingerprint, number: u64, state: Option<FlightState>) {
         match self.entries.get(&key) {
-            Some(Entry::InFlight { number: current, .. }) if *current == number => {}
+            Some(FlightState::InFlight { number: current, .. }) if *current == number => {}
             _ => return,
         }
-        match outcome {
+        match state {
             Some(entry) => self.entries.insert(key, entry),
             None => self.entries.remove(&key),
         };
     }
 }
 
-impl Entry {
+impl FlightState {
     fn is_led(&self, now_ms: u64) -> bool {
         matches!(self, Self::InFlight { until_ms, .. } if now_ms < *until_ms)
     }
@@ -162,33 +162,33 @@ impl Lead {
             single_flight.count += 1;
             single_flight.moment()
         };
-        self.set(Some(Entry::Stored { at }));
+        self.set_state(Some(FlightState::Stored { at }));
     }
 
     /// Ends the flight: the response can't be cached.
     pub fn not_stored(self, now_ms: u64) {
-        self.set(Some(Entry::NotStored { until_ms: now_ms + BACK_OFF_MS }));
+        self.set_state(Some(FlightState::NotStored { until_ms: now_ms + BACK_OFF_MS }));
     }
 
     /// Ends the flight: the origin could not confirm the entry.
     pub fn unanswered(self, now_ms: u64) {
-        self.set(Some(Entry::Unanswered { until_ms: now_ms + BACK_OFF_MS }));
+        self.set_state(Some(FlightState::Unanswered { until_ms: now_ms + BACK_OFF_MS }));
     }
 
     /// Makes the waiting requests ask the origin themselves, since the response is long. The flight continues.
     pub fn release_waiting(&self, now_ms: u64) {
         let until_ms = now_ms + LONG_LEAD_MAX_MS;
-        self.set(Some(Entry::InFlight { number: self.number, key_id: None, waited_until_ms: 0, until_ms }));
+        self.set_state(Some(FlightState::InFlight { number: self.number, key_id: None, waited_until_ms: 0, until_ms }));
     }
 
-    fn set(&self, outcome: Option<Entry>) {
-        self.single_flight.borrow_mut().set(self.key, self.number, outcome);
+    fn set_state(&self, state: Option<FlightState>) {
+        self.single_flight.borrow_mut().set_state(self.key, self.number, state);
     }
 }
 
 impl Drop for Lead {
     fn drop(&mut self) {
-        self.set(None);
+        self.set_state(None);
     }
 }
 

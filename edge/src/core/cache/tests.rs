@@ -12,7 +12,7 @@ use shared::key::Access::{Full, Read};
 const POSTS: &str = "/api/v1/crud/demo/posts";
 
 fn read_age(header: &str) -> Option<(u32, u32)> {
-    AcceptedAge::read(header, 60).map(|age| (age.fresh_seconds, age.stale_seconds))
+    AcceptedAge::parse(header, 60).map(|age| (age.fresh_seconds, age.stale_seconds))
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn an_accepted_age_is_read_from_cache_control() {
 
 #[test]
 fn an_answer_is_fresh_then_good_enough_then_too_old() {
-    let accepted_age = AcceptedAge::read("max-age=5, stale-while-revalidate=10", 60).unwrap();
+    let accepted_age = AcceptedAge::parse("max-age=5, stale-while-revalidate=10", 60).unwrap();
     for (age_ms, expected) in [
         (0, Freshness::Fresh),
         (5_000, Freshness::Fresh),
@@ -61,7 +61,7 @@ fn an_answer_is_fresh_then_good_enough_then_too_old() {
         values(accepted_age),
         ["private, max-age=5, stale-while-revalidate=10", "Accept, Authorization, Cache-Control, X-Selkie-After"]
     );
-    let plain = AcceptedAge::read("max-age=5", 60).unwrap();
+    let plain = AcceptedAge::parse("max-age=5", 60).unwrap();
     assert_eq!(plain.judge(5_001), Freshness::Expired);
     assert_eq!(values(plain)[0], "private, max-age=5");
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::config::{AccessConfig, Config};
 use crate::core::headers::without_port;
 use crate::core::incoming_request::scheme_and_host;
-use crate::core::{Form, OriginHead, Outcome, RequestParts, judge};
+use crate::core::{Form, OriginHead, RequestOutcome, RequestParts, judge};
 use futures_util::FutureExt as _;
 use shared::cors::CorsOrigins;
 use shared::ident::ProjectName;
@@ -409,7 +409,7 @@ fn a_log_line_names_the_key_and_the_route_and_nothing_that_the_caller_chose() {
         if let Err(problem) = decide_logged(&gateway, call, NOW, &record) {
             record.refused(&problem);
         }
-        let outcome = Outcome { status, total_ms: 12.7, origin_ms };
+        let outcome = RequestOutcome { status, total_ms: 12.7, origin_ms };
         outcome.line(call, &record, 0)
     };
     let path = "/api/v1/crud/shop/secrets/7?selectFields=secret";

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::config::Config;
-use crate::core::{FailedAttempt, Health, Repeat};
+use crate::core::{CheckResult, FailedAttempt, Repeat};
 use shared::key::{KeySet, SigningKey};
 
 const NOW: u64 = 1_790_000_000_000;
@@ -233,7 +233,7 @@ fn each_state_is_named_and_no_address() {
 fn only_what_does_no_harm_is_sent_to_another_origin() {
     let problem = || FailedAttempt::slow().problem;
     for (miss, always, if_untaken) in [
-        (FailedAttempt::unanswered(Health::Silent).unwrap(), true, false),
+        (FailedAttempt::unanswered(CheckResult::Silent).unwrap(), true, false),
         (FailedAttempt::slow(), false, false),
         (FailedAttempt::unsent(), true, true),
         (FailedAttempt::broken(FailureCause::Origin, String::new()), true, false),

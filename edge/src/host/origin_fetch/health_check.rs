@@ -1,7 +1,7 @@
 //! Health checks: whether an origin is alive, and whether it can reach its database.
 
 use super::{Asking, Exchange, OriginAnswer, discard, headers, now, wait};
-use crate::core::{self, FailedAttempt, Form, HEALTH_PATH, Health, Pick};
+use crate::core::{self, CheckResult, FailedAttempt, Form, HEALTH_PATH, Pick};
 use futures_util::future::Either;
 use shared::error::UNAVAILABLE_HEADER;
 use shared::request_id;
@@ -12,7 +12,7 @@ use worker::web_sys::AbortController;
 impl Asking<'_> {
     /// Sends a health check to an origin: a GET of `path`, to be answered by `until` (in ms since 1970) and within
     /// `origin_connect_timeout`.
-    pub(super) async fn check(&self, pick: Pick, path: &str, until: u64) -> Health {
+    pub(super) async fn check(&self, pick: Pick, path: &str, until: u64) -> CheckResult {
         let incoming = self.forwarding.incoming;
         let url = format!("{}{path}", self.gateway.origins().url(pick));
         let secret = self.gateway.config().access.edge_secret.as_ref();
@@ -21,26 +21,26 @@ impl Asking<'_> {
         let exchange = headers::request_init("GET", &sent)
             .and_then(|init| Exchange::start_abortable(&url, &init, AbortController::new()?));
         let Ok(exchange) = exchange else {
-            return Health::Down;
+            return CheckResult::Down;
         };
         let left = Duration::from_millis(until.saturating_sub(now()));
         let silence_max = left.min(self.gateway.config().origin_connect_timeout);
         let response = match wait(exchange, silence_max).await {
             Either::Left(Ok(response)) => response,
-            Either::Left(Err(_)) => return Health::Down,
-            Either::Right((true, _)) => return Health::Silent,
-            Either::Right((false, _)) => return Health::Unclear,
+            Either::Left(Err(_)) => return CheckResult::Down,
+            Either::Right((true, _)) => return CheckResult::Silent,
+            Either::Right((false, _)) => return CheckResult::Unclear,
         };
         let answer = OriginAnswer::read(response);
         let health = if answer.judge(Form::Interface, incoming).is_err() {
-            Health::Down
+            CheckResult::Down
         } else if says_no_database(&answer) {
-            Health::NoDatabase
+            CheckResult::NoDatabase
         } else if core::passes_check(answer.status) {
             self.gateway.origins().lives(pick, now());
-            Health::Well
+            CheckResult::Well
         } else {
-            Health::Down
+            CheckResult::Down
         };
         discard(&answer.response);
         health

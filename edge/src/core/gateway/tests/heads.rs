@@ -1,9 +1,9 @@
 //! Tests of forwarded headers and of headers of responses.
 
 use super::*;
-use crate::core::{Change, Headers, Outcome, RequestHeaders, RequestParts, answer_changes, forwarded};
+use crate::core::{HeaderChange, Headers, RequestHeaders, RequestOutcome, RequestParts, answer_changes, forwarded};
 
-const OUTCOME: Outcome = Outcome { status: 200, total_ms: 5.0, origin_ms: Some(4.0) };
+const OUTCOME: RequestOutcome = RequestOutcome { status: 200, total_ms: 5.0, origin_ms: Some(4.0) };
 
 fn head(method: &str, url: &str, has_body: bool, headers: &str) -> RequestParts {
     RequestParts {
@@ -84,16 +84,16 @@ fn what_an_answer_has_already_is_left() {
     let any = CorsOrigins::any();
     let own: Vec<String> = any.answer_headers(None).map(|(name, value)| format!("{name},{value}")).collect();
     let own = own.join("\n");
-    let timing = Change::Append("server-timing", "edge;dur=1, upstream;dur=4".into());
+    let timing = HeaderChange::Append("server-timing", "edge;dur=1, upstream;dur=4".into());
     assert_eq!(changed(&own, &any), [timing]);
     let other = changed("access-control-allow-origin,https://a.test\nproxy-connection,close", &any);
-    let any_origin = Change::Set("access-control-allow-origin", "*".into());
-    assert!(other.contains(&Change::Delete("proxy-connection")), "{other:?}");
+    let any_origin = HeaderChange::Set("access-control-allow-origin", "*".into());
+    assert!(other.contains(&HeaderChange::Delete("proxy-connection")), "{other:?}");
     assert!(other.contains(&any_origin), "{other:?}");
     let listed = CorsOrigins::parse("https://a.test").unwrap();
     let none = changed(&own, &listed);
-    let vary = Change::Append("vary", "Origin".into());
-    let removed = Change::Delete("access-control-allow-origin");
+    let vary = HeaderChange::Append("vary", "Origin".into());
+    let removed = HeaderChange::Delete("access-control-allow-origin");
     assert!(none.contains(&removed) && none.contains(&vary), "{none:?}");
     assert!(!changed("vary,accept, origin", &listed).contains(&vary));
 }
@@ -102,10 +102,10 @@ fn what_an_answer_has_already_is_left() {
 fn an_own_answer_has_each_header_once() {
     let mut answer = Answer::bare(200).with("vary", "Accept").with("age", "1");
     answer.apply(vec![
-        Change::Append("vary", "Origin".into()),
-        Change::Set("age", "2".into()),
-        Change::Append("server-timing", "x".into()),
-        Change::Delete("absent"),
+        HeaderChange::Append("vary", "Origin".into()),
+        HeaderChange::Set("age", "2".into()),
+        HeaderChange::Append("server-timing", "x".into()),
+        HeaderChange::Delete("absent"),
     ]);
     let headers: Vec<_> = answer.headers().collect();
     assert_eq!(headers, [("vary", "Accept, Origin"), ("age", "2"), ("server-timing", "x")]);
