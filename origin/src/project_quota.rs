@@ -11,11 +11,11 @@ use uuid::Uuid;
 /// Clones share the counts.
 #[derive(Clone, Debug)]
 pub struct ProjectQuota {
-    inner: Arc<Inner>,
+    inner: Arc<QuotaState>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct QuotaState {
     whole: u64,
     share: u64,
     /// What a project may use beyond its share by callers that use little; 0 if callers are not distinguished.
@@ -56,14 +56,14 @@ struct Waiter {
 
 #[derive(Debug)]
 pub struct Guard {
-    inner: Arc<Inner>,
+    inner: Arc<QuotaState>,
     project: ProjectName,
     caller: Uuid,
     amount: u64,
 }
 
 struct QueuePlace<'a> {
-    inner: &'a Inner,
+    inner: &'a QuotaState,
     serial: u64,
 }
 
@@ -109,7 +109,7 @@ impl ProjectQuota {
     }
 
     fn with(whole: u64, share: u64, beyond: u64) -> Self {
-        Self { inner: Arc::new(Inner { whole, share, beyond, taken: Mutex::default() }) }
+        Self { inner: Arc::new(QuotaState { whole, share, beyond, taken: Mutex::default() }) }
     }
 
     pub fn whole(&self) -> u64 {
@@ -191,7 +191,7 @@ impl Drop for Guard {
         let mut taken = self.inner.taken();
         taken.whole -= self.amount;
         taken.change(&self.project, self.inner.distinguished(self.caller), |held| held.amount -= self.amount);
-        let refused = Inner::serve(&self.inner, &mut taken);
+        let refused = QuotaState::serve(&self.inner, &mut taken);
         drop(taken);
         drop(refused);
     }
@@ -227,7 +227,7 @@ impl Taken {
         }
     }
 
-    fn dequeue(&mut self, inner: &Inner, at: usize) -> Option<Waiter> {
+    fn dequeue(&mut self, inner: &QuotaState, at: usize) -> Option<Waiter> {
         let waiter = self.queue.remove(at)?;
         self.change(&waiter.project, inner.distinguished(waiter.caller), |held| held.waiting -= 1);
         Some(waiter)
@@ -240,7 +240,7 @@ impl Held {
     }
 }
 
-impl Inner {
+impl QuotaState {
     fn distinguished(&self, caller: Uuid) -> Option<Uuid> {
         (self.beyond > 0).then_some(caller)
     }

@@ -105,9 +105,9 @@ struct Waiter<K: CoalescedStatement> {
 }
 
 /// Sends the result to a waiting request. Closed once the request no longer waits (client disconnected, time over).
-type AnswerSender<K> = oneshot::Sender<Answer<K>>;
+type AnswerSender<K> = oneshot::Sender<SharedAnswer<K>>;
 
-type Answer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
+type SharedAnswer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
 
 enum Share<T> {
     Output(T, Duration),

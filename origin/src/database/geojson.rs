@@ -7,19 +7,19 @@ const SRID_BYTES: usize = 4;
 /// Appends the geometry as GeoJSON; `null` for invalid bytes, a coordinate that is not finite, or too deep nesting.
 pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
-    let mut reader = Reader { bytes: bytes.get(SRID_BYTES..).unwrap_or_default(), little: true };
+    let mut reader = WkbReader { bytes: bytes.get(SRID_BYTES..).unwrap_or_default(), little: true };
     if geometry(&mut reader, out, NESTING_MAX_LEVELS).is_none() {
         out.truncate(start);
         out.extend_from_slice(b"null");
     }
 }
 
-struct Reader<'a> {
+struct WkbReader<'a> {
     bytes: &'a [u8],
     little: bool,
 }
 
-impl Reader<'_> {
+impl WkbReader<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (head, tail) = self.bytes.split_first_chunk::<N>()?;
         self.bytes = tail;
@@ -42,10 +42,10 @@ impl Reader<'_> {
     }
 }
 
-type Part = fn(&mut Reader<'_>, &mut Vec<u8>) -> Option<()>;
+type CoordinatesWriter = fn(&mut WkbReader<'_>, &mut Vec<u8>) -> Option<()>;
 
-fn geometry(reader: &mut Reader<'_>, out: &mut Vec<u8>, levels: u8) -> Option<()> {
-    let (name, part): (&str, Part) = match reader.kind()? {
+fn geometry(reader: &mut WkbReader<'_>, out: &mut Vec<u8>, levels: u8) -> Option<()> {
+    let (name, part): (&str, CoordinatesWriter) = match reader.kind()? {
         1 => ("Point", point),
         2 => ("LineString", line),
         3 => ("Polygon", polygon),
@@ -63,7 +63,7 @@ fn geometry(reader: &mut Reader<'_>, out: &mut Vec<u8>, levels: u8) -> Option<()
     Some(())
 }
 
-fn collection(reader: &mut Reader<'_>, out: &mut Vec<u8>, levels: u8) -> Option<()> {
+fn collection(reader: &mut WkbReader<'_>, out: &mut Vec<u8>, levels: u8) -> Option<()> {
     out.extend_from_slice(b"{\"type\":\"GeometryCollection\",\"geometries\":");
     list(reader, out, |reader, out| geometry(reader, out, levels))?;
     out.push(b'}');
@@ -71,9 +71,9 @@ fn collection(reader: &mut Reader<'_>, out: &mut Vec<u8>, levels: u8) -> Option<
 }
 
 fn list(
-    reader: &mut Reader<'_>,
+    reader: &mut WkbReader<'_>,
     out: &mut Vec<u8>,
-    mut item: impl FnMut(&mut Reader<'_>, &mut Vec<u8>) -> Option<()>,
+    mut item: impl FnMut(&mut WkbReader<'_>, &mut Vec<u8>) -> Option<()>,
 ) -> Option<()> {
     let count = reader.count()?;
     out.push(b'[');
@@ -87,12 +87,12 @@ fn list(
     Some(())
 }
 
-fn member(reader: &mut Reader<'_>, out: &mut Vec<u8>, part: Part) -> Option<()> {
+fn member(reader: &mut WkbReader<'_>, out: &mut Vec<u8>, part: CoordinatesWriter) -> Option<()> {
     reader.kind()?;
     part(reader, out)
 }
 
-fn point(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Option<()> {
+fn point(reader: &mut WkbReader<'_>, out: &mut Vec<u8>) -> Option<()> {
     out.push(b'[');
     coordinate(reader.number()?, out)?;
     out.push(b',');
@@ -101,11 +101,11 @@ fn point(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-fn line(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Option<()> {
+fn line(reader: &mut WkbReader<'_>, out: &mut Vec<u8>) -> Option<()> {
     list(reader, out, point)
 }
 
-fn polygon(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Option<()> {
+fn polygon(reader: &mut WkbReader<'_>, out: &mut Vec<u8>) -> Option<()> {
     list(reader, out, line)
 }
 

@@ -38,13 +38,13 @@ pub enum HostRole {
 
 /// Clones share their state.
 #[derive(Clone)]
-pub struct Hosts(Arc<Inner>);
+pub struct Hosts(Arc<SharedHosts>);
 
-struct Inner {
+struct SharedHosts {
     purpose: HostRole,
     address: DatabaseAddress,
     endpoints: Vec<Endpoint>,
-    state: Mutex<State>,
+    state: Mutex<HostsState>,
     wake: Vec<Notify>,
     verdicts: watch::Sender<u64>,
     /// Whether other servers may replicate from the serving host. If so, and if the host has a binary log, a write asks
@@ -52,7 +52,7 @@ struct Inner {
     has_replicas: AtomicBool,
 }
 
-struct State {
+struct HostsState {
     hosts: Vec<HostState>,
     /// The index of the serving host; `None` before the first decision, for an only host, and for replicas.
     serving: Option<usize>,
@@ -95,14 +95,14 @@ impl Hosts {
     pub fn new(address: &DatabaseAddress, purpose: HostRole) -> Self {
         let endpoints: Vec<Endpoint> = address.endpoints().cloned().collect();
         let host = || HostState { health: None, left: CancellationToken::new() };
-        let state = State {
+        let state = HostsState {
             hosts: endpoints.iter().map(|_| host()).collect(),
             serving: None,
             failovers: 0,
             last_read: 0,
             is_probing: false,
         };
-        Self(Arc::new(Inner {
+        Self(Arc::new(SharedHosts {
             purpose,
             address: address.clone(),
             wake: endpoints.iter().map(|_| Notify::new()).collect(),
@@ -281,9 +281,9 @@ impl Hosts {
     }
 }
 
-impl Inner {
+impl SharedHosts {
     // The state is valid after every step, so a poisoned lock can be used.
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HostsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -306,7 +306,7 @@ impl Inner {
         self.verdicts.send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    fn decide(&self, state: &mut State) {
+    fn decide(&self, state: &mut HostsState) {
         let next = state.next();
         let Some(next) = next.filter(|next| state.serving != Some(*next)) else {
             return;
@@ -329,7 +329,7 @@ enum Pick {
     Due,
 }
 
-impl State {
+impl HostsState {
     fn pick(&self, purpose: HostRole) -> Pick {
         if purpose == HostRole::Serving {
             return match self.serving {

@@ -30,7 +30,7 @@ pub enum Claim {
 }
 
 #[derive(Debug)]
-pub enum Receipt {
+pub enum FoundReceipt {
     Answer(Vec<u8>),
     Mismatch,
     Expired,
@@ -73,22 +73,22 @@ pub async fn read(
     transaction: &mut Transaction<'_>,
     database: &DatabaseName,
     idempotent: &IdempotentRequest,
-) -> Result<Receipt, DbError> {
+) -> Result<FoundReceipt, DbError> {
     let row = match transaction.first(receipt::read(database, idempotent.key())).await {
         Ok(Some(row)) => row,
-        Ok(None) => return Ok(Receipt::Gone),
-        Err(error) if is_gone(&error) => return Ok(Receipt::Gone),
+        Ok(None) => return Ok(FoundReceipt::Gone),
+        Err(error) if is_gone(&error) => return Ok(FoundReceipt::Gone),
         Err(error) => return Err(of_receipts(error)),
     };
     Ok(match (row.as_ref(0), row.as_ref(1), row.as_ref(2)) {
-        (_, _, Some(expired)) if *expired != Value::Int(0) => Receipt::Expired,
+        (_, _, Some(expired)) if *expired != Value::Int(0) => FoundReceipt::Expired,
         (Some(Value::Bytes(fingerprint)), Some(Value::Bytes(answer)), _)
             if fingerprint.as_slice() == idempotent.fingerprint() =>
         {
-            Receipt::Answer(answer.clone())
+            FoundReceipt::Answer(answer.clone())
         }
         // The stored fingerprint is that of a different request. (A committed receipt always has a response.)
-        _ => Receipt::Mismatch,
+        _ => FoundReceipt::Mismatch,
     })
 }
 

@@ -30,7 +30,7 @@ pub use self::error::{TableError, WriteError};
 pub(crate) use self::object_key::FOLDER;
 pub use self::object_key::ObjectKey;
 pub use self::row::{MediaRow, StoredObject};
-pub use self::uploader::{FileScope, ReadableFiles, Uploader};
+pub use self::uploader::{ChangeableFiles, ReadableFiles, Uploader};
 pub use self::uploads::UploadRow;
 pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 

@@ -9,7 +9,7 @@ use self::versioned::{Described, Entry, Versioned};
 use super::charset_coverage::CharsetCoverages;
 use super::error::{DbError, no_database};
 use super::pool::{Lease, PoolSettings, Pools};
-use super::schema_reader::{self, Found};
+use super::schema_reader::{self, FoundTable};
 use crate::query::catalog::Table;
 use crate::query::catalog::relations::Relations;
 use quick_cache::Equivalent;
@@ -65,7 +65,7 @@ type DatabaseKey = (ProjectName, DatabaseName);
 pub struct SchemaCache {
     pools: Pools,
     statement_pools: Arc<Pools>,
-    tables: Arc<Versioned<Key, Arc<Found>>>,
+    tables: Arc<Versioned<Key, Arc<FoundTable>>>,
     views: Arc<Versioned<ProjectName, Arc<Views>>>,
     /// The foreign keys of each database, with the bytes of their names.
     relations: Arc<Versioned<DatabaseKey, (Arc<Relations>, usize)>>,
@@ -78,17 +78,17 @@ pub struct SchemaCache {
     hits: AtomicU64,
 }
 
-impl Described for Arc<Found> {
+impl Described for Arc<FoundTable> {
     fn bytes(&self) -> u64 {
         match &**self {
-            Found::Table(table) => table.bytes(),
-            Found::OtherTables(_) | Found::OtherDatabases(_) => 0,
+            FoundTable::Table(table) => table.memory_bytes(),
+            FoundTable::OtherTables(_) | FoundTable::OtherDatabases(_) => 0,
         }
     }
 
     /// Returns false if the table is missing: whether a table exists is read each time.
     fn is_kept(&self) -> bool {
-        matches!(**self, Found::Table(_))
+        matches!(**self, FoundTable::Table(_))
     }
 }
 
@@ -108,7 +108,7 @@ impl Described for (Arc<Relations>, usize) {
 
 impl Described for Arc<[Arc<Table>]> {
     fn bytes(&self) -> u64 {
-        ENTRY_BYTES + self.iter().map(|table| table.bytes()).sum::<u64>()
+        ENTRY_BYTES + self.iter().map(|table| table.memory_bytes()).sum::<u64>()
     }
 }
 
@@ -265,7 +265,7 @@ impl SchemaCache {
                 let path = TablePath { database: database.clone(), table: table.name().clone() };
                 let key = Key { project: project.clone(), path };
                 cache.note_stored_code(&key, table);
-                cache.tables.keep(key, Arc::new(Found::Table(Arc::clone(table))), read_at, version);
+                cache.tables.keep(key, Arc::new(FoundTable::Table(Arc::clone(table))), read_at, version);
             }
             Ok(tables.into())
         };
@@ -276,7 +276,7 @@ impl SchemaCache {
         self.pools.close_idle();
     }
 
-    async fn refresh(self: &Arc<Self>, key: Key, known: &Entry<Arc<Found>>) -> Result<Arc<Found>, Problem> {
+    async fn refresh(self: &Arc<Self>, key: Key, known: &Entry<Arc<FoundTable>>) -> Result<Arc<FoundTable>, Problem> {
         match self.load(key.clone(), SchemaAge::Cached).await {
             Err(problem) => {
                 let version = self.version(&key.project);
@@ -291,7 +291,7 @@ impl SchemaCache {
         self.pools.lease(project, Access::Full).await
     }
 
-    async fn load(self: &Arc<Self>, key: Key, age: SchemaAge) -> Result<Arc<Found>, Problem> {
+    async fn load(self: &Arc<Self>, key: Key, age: SchemaAge) -> Result<Arc<FoundTable>, Problem> {
         let (cache, version, wanted) = (Arc::clone(self), self.version(&key.project), key.clone());
         let load = async move {
             cache.loads.fetch_add(1, Ordering::Relaxed);
@@ -301,7 +301,7 @@ impl SchemaCache {
                 schema_reader::load(&mut lease, &cache.coverages, database, table, LOAD_TIMEOUT).await
             });
             let found = found.await?;
-            if let Found::Table(table) = &found {
+            if let FoundTable::Table(table) = &found {
                 cache.note_stored_code(&wanted, table);
             }
             Ok(Arc::new(found))
@@ -312,18 +312,19 @@ impl SchemaCache {
     /// Marks the project's sessions to be reset if the new description is the first with stored code: until now,
     /// statements ran as if the table had none.
     fn note_stored_code(&self, key: &Key, table: &Table) {
-        let had_none = |known: Arc<Found>| matches!(&*known, Found::Table(known) if !known.traits().stored_code);
+        let had_none =
+            |known: Arc<FoundTable>| matches!(&*known, FoundTable::Table(known) if !known.traits().stored_code);
         if table.traits().stored_code && self.tables.known(key).is_some_and(had_none) {
             self.statement_pools.reset_all_sessions(&key.project);
         }
     }
 }
 
-fn described(found: &Arc<Found>, path: &TablePath) -> Result<Arc<Table>, Problem> {
+fn described(found: &Arc<FoundTable>, path: &TablePath) -> Result<Arc<Table>, Problem> {
     match &**found {
-        Found::Table(table) => Ok(Arc::clone(table)),
-        Found::OtherTables(others) => Err(no_table(path, others)),
-        Found::OtherDatabases(others) => Err(no_database(&path.database, others)),
+        FoundTable::Table(table) => Ok(Arc::clone(table)),
+        FoundTable::OtherTables(others) => Err(no_table(path, others)),
+        FoundTable::OtherDatabases(others) => Err(no_database(&path.database, others)),
     }
 }
 
@@ -417,7 +418,7 @@ mod tests {
             let path = TablePath { database: database.clone(), table: name.clone() };
             let table = Table::new(database, name, vec![column], Vec::new(), Vec::new(), Traits::default());
             let key = KeyRef { project: &project, path: &path };
-            cache.tables.keep(key.to_owned(), Arc::new(Found::Table(Arc::new(table))), Instant::now(), 0);
+            cache.tables.keep(key.to_owned(), Arc::new(FoundTable::Table(Arc::new(table))), Instant::now(), 0);
             assert!(cache.tables.known(&key).is_some());
         }
     }

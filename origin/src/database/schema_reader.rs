@@ -73,7 +73,7 @@ type RelationRow = (String, String, String, Option<String>, Option<String>);
 type IndexRow = (String, String, bool);
 
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum FoundTable {
     Table(Arc<Table>),
     /// The names of at most 2,000 tables of the database.
     OtherTables(Vec<String>),
@@ -87,7 +87,7 @@ pub(super) async fn load(
     database: &DatabaseName,
     table: &TableName,
     limit: Duration,
-) -> Result<Found, DbError> {
+) -> Result<FoundTable, DbError> {
     let work = async |connection: &mut Connection| read(connection, coverages, database, table).await;
     lease.run(SessionEffect::Nothing, limit, None, work).await
 }
@@ -156,7 +156,7 @@ async fn read(
     coverages: &CharsetCoverages,
     database: &DatabaseName,
     table: &TableName,
-) -> Result<Found, DbError> {
+) -> Result<FoundTable, DbError> {
     let place = (database.as_str(), table.as_str());
     if table.is_system() {
         return missing(connection, database).await;
@@ -190,7 +190,7 @@ async fn read(
     let (database, table) = (database.clone(), table.clone());
     let parse_table = move || rows.into_table(&database, table, &limited, &mut Types::default());
     let parsed = parse(budget.used, parse_table).await?;
-    Ok(Found::Table(Arc::new(parsed)))
+    Ok(FoundTable::Table(Arc::new(parsed)))
 }
 
 async fn parse<T: Send + 'static>(bytes: usize, parse: impl FnOnce() -> T + Send + 'static) -> Result<T, DbError> {
@@ -257,14 +257,14 @@ impl TableRows {
     }
 }
 
-async fn missing(connection: &mut Connection, database: &DatabaseName) -> Result<Found, DbError> {
+async fn missing(connection: &mut Connection, database: &DatabaseName) -> Result<FoundTable, DbError> {
     let databases: Vec<String> = connection.ask(DATABASES, ()).await?;
     if databases.iter().any(|name| name == database.as_str()) {
         let tables: Vec<String> = connection.ask(TABLES, (database.as_str(),)).await?;
         let ours = |name: &String| TableName::parse(name).is_ok_and(|name| name.is_system());
-        return Ok(Found::OtherTables(tables.into_iter().filter(|name| !ours(name)).collect()));
+        return Ok(FoundTable::OtherTables(tables.into_iter().filter(|name| !ours(name)).collect()));
     }
-    Ok(Found::OtherDatabases(databases.into_iter().filter(|name| !is_system(name)).collect()))
+    Ok(FoundTable::OtherDatabases(databases.into_iter().filter(|name| !is_system(name)).collect()))
 }
 
 struct Facts {

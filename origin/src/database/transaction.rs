@@ -52,7 +52,7 @@ impl AnswerBudget {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Rows {
+pub struct EncodedRows {
     pub json: Vec<u8>,
     pub count: usize,
     pub has_more: bool,
@@ -68,9 +68,9 @@ pub async fn write(
 ) -> Result<Written, DbError> {
     let statement = match <[Statement; 1]>::try_from(statements) {
         Ok([statement]) if statement.columns().rule.is_none() => statement,
-        // `transact` is boxed: otherwise the future of every single statement would reserve space for it.
-        Ok(checked) => return Box::pin(transact(lease, checked.into(), effect, limit, progress)).await,
-        Err(several) => return Box::pin(transact(lease, several, effect, limit, progress)).await,
+        // `run_in_transaction` is boxed: otherwise the future of every single statement would reserve space for it.
+        Ok(checked) => return Box::pin(run_in_transaction(lease, checked.into(), effect, limit, progress)).await,
+        Err(several) => return Box::pin(run_in_transaction(lease, several, effect, limit, progress)).await,
     };
     let work = async |connection: &mut Connection| run::execute(connection, statement).await;
     let written = lease.run(effect, limit, Some(progress), work).await;
@@ -81,7 +81,7 @@ pub async fn write(
     written.inspect(|written| progress.add_rows(written.affected))
 }
 
-pub async fn transact(
+pub async fn run_in_transaction(
     lease: &mut Lease,
     statements: Vec<Statement>,
     effect: SessionEffect,
@@ -153,7 +153,7 @@ impl<'a> Transaction<'a> {
         effect: SessionEffect,
         max_rows: Option<u64>,
         budget: &mut AnswerBudget,
-    ) -> Result<Rows, DbError> {
+    ) -> Result<EncodedRows, DbError> {
         self.lease.expect(effect);
         let (started, left) = (Instant::now(), self.left());
         let rows = within(left, self.collect(statement, layout, includes, max_rows, budget)).await;
@@ -218,14 +218,14 @@ impl<'a> Transaction<'a> {
         includes: &[Included],
         max_rows: Option<u64>,
         budget: &mut AnswerBudget,
-    ) -> Result<Rows, DbError> {
+    ) -> Result<EncodedRows, DbError> {
         let (text, params) = statement.into_parts();
         let connection = self.lease.connection()?;
         let mut result = connection.run(&text, run::bind(params)).await?;
         let columns = result.columns().unwrap_or_default();
         let decoders = run::decoders(Some(&layout.kinds), &columns);
-        let mut rows = Rows::default();
-        let add = |rows: &mut Rows, row: &Row, members: &[Members], at: usize| {
+        let mut rows = EncodedRows::default();
+        let add = |rows: &mut EncodedRows, row: &Row, members: &[Members], at: usize| {
             let cells = CellWriter { decoders: &decoders, members };
             if rows.count > 0 {
                 rows.json.push(b',');

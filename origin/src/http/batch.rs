@@ -2,7 +2,7 @@
 
 mod ids;
 
-use super::records::{self, Cut, Done, Failure, InTransaction, Tables};
+use super::records::{self, Cut, Failure, InTransaction, OperationAnswer, Tables};
 use super::request_context::RequestContext;
 use super::respond;
 use crate::database::DbError;
@@ -81,7 +81,7 @@ impl Fault {
     }
 }
 
-struct Answer {
+struct BatchAnswer {
     payload: Vec<u8>,
     /// True if a read was cut by the maximum number of rows of the server or of the caller's role.
     is_limited: bool,
@@ -126,7 +126,7 @@ impl Attempt<'_> {
             .map_err(|problem| problem.in_operation(at))
     }
 
-    async fn once(&self) -> Result<Answer, Fault> {
+    async fn once(&self) -> Result<BatchAnswer, Fault> {
         let lease = self.context.lease_to_write().await;
         let mut lease = lease.map_err(|failure| Fault { at: None, failure })?;
         let mut transaction = Transaction::begin(&mut lease, self.context.limit(), self.context.progress()).await?;
@@ -134,10 +134,10 @@ impl Attempt<'_> {
         transaction.end(outcome).await
     }
 
-    async fn all(&self, transaction: &mut Transaction<'_>) -> Result<Answer, Fault> {
+    async fn all(&self, transaction: &mut Transaction<'_>) -> Result<BatchAnswer, Fault> {
         let mut ids = Ids::of(self.batch);
         let mut budget = AnswerBudget::WHOLE;
-        let mut answer = Answer { payload: vec![b'['], is_limited: false, cut: Vec::new() };
+        let mut answer = BatchAnswer { payload: vec![b'['], is_limited: false, cut: Vec::new() };
         for at in 0..self.batch.steps().len() {
             let done = self.step(at, transaction, &mut ids, &mut budget).await;
             let (payload, cut) = done.map_err(|failure| Fault { at: Some(at), failure })?;
@@ -166,7 +166,7 @@ impl Attempt<'_> {
         let plan = plan::build(&operation, &scope, self.context.plan_limits(), Page::default())?;
         let (context, effect) = (self.context, tables.session_effect());
         let mut within = InTransaction { context, transaction, scope: &scope, effect, budget };
-        let Done { payload, cut, inserted } = within.run(plan).await?;
+        let OperationAnswer { payload, cut, inserted } = within.run(plan).await?;
         if let Some((answer, written)) = inserted {
             ids.keep(at, answer, &payload, written);
         }

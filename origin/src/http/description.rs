@@ -21,7 +21,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time for sending a description.
 const SEND_TIMEOUT: Duration = Duration::from_secs(2 * 60);
 
-type Part = (DatabaseName, Arc<[Arc<Table>]>, Arc<Relations>);
+type DescribedDatabase = (DatabaseName, Arc<[Arc<Table>]>, Arc<Relations>);
 
 /// Responds with a description of the API. The number of concurrent descriptions is limited, since each is in memory.
 pub(super) async fn run(
@@ -72,13 +72,16 @@ impl Budget {
 }
 
 /// Reads the tables that the caller may see, and holds them all in memory until the description is written.
-async fn described(context: &RequestContext, database: Option<DatabaseName>) -> Result<Vec<Part>, Problem> {
+async fn described(
+    context: &RequestContext,
+    database: Option<DatabaseName>,
+) -> Result<Vec<DescribedDatabase>, Problem> {
     let (app, caller) = (context.app(), context.caller());
     let (mut parts, mut budget) = (Vec::new(), Budget(API_DESCRIPTION_MAX_BYTES as u64));
     for database in listing::databases(context, database).await? {
         let tables = app.schema_cache.tables(caller.project(), &database).await?;
         let visible = tables.iter().filter(|table| caller.rights().of(table).is_ok());
-        budget.take(visible.map(|table| table.bytes()).sum()).map_err(TooLong::into_problem)?;
+        budget.take(visible.map(|table| table.memory_bytes()).sum()).map_err(TooLong::into_problem)?;
         let relations = app.schema_cache.relations(caller.project(), &database, SchemaAge::Cached).await?;
         parts.push((database, tables, relations));
     }

@@ -5,7 +5,7 @@ use super::records::{Failure, InTransaction};
 use super::request_context::RequestContext;
 use super::respond;
 use crate::database::error::DbError;
-use crate::database::idempotency::{self, Claim, Receipt};
+use crate::database::idempotency::{self, Claim, FoundReceipt};
 use crate::database::pool::Lease;
 use crate::database::run::SessionEffect;
 use crate::database::transaction::{AnswerBudget, Transaction};
@@ -68,14 +68,14 @@ impl<'a> IdempotentInsert<'a> {
             }
             let mut transaction = self.begin(lease).await?;
             match idempotency::read(&mut transaction, database, key).await {
-                Ok(Receipt::Answer(payload)) => {
+                Ok(FoundReceipt::Answer(payload)) => {
                     transaction.rollback().await;
                     idempotency::note_position(lease, self.context.progress()).await;
                     return Ok(replayed(&payload, self.operation));
                 }
-                Ok(Receipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
-                Ok(Receipt::Gone) => transaction.rollback().await,
-                Ok(Receipt::Expired) => match idempotency::claim_expired(&mut transaction, database, key).await {
+                Ok(FoundReceipt::Mismatch) => return transaction.end(Err(mismatch().into())).await,
+                Ok(FoundReceipt::Gone) => transaction.rollback().await,
+                Ok(FoundReceipt::Expired) => match idempotency::claim_expired(&mut transaction, database, key).await {
                     Ok(Claim::Ours) => return self.insert(transaction, key).await,
                     Ok(_) => transaction.rollback().await,
                     Err(error) => return transaction.end(Err(error.into())).await,

@@ -40,18 +40,18 @@ pub(super) async fn run(
     Ok(respond::list(respond::json(envelope::success_with(&answer.payload, &trailer))))
 }
 
-struct Answer {
+struct ManagementAnswer {
     payload: Vec<u8>,
     next: Option<String>,
 }
 
-impl From<Vec<u8>> for Answer {
+impl From<Vec<u8>> for ManagementAnswer {
     fn from(payload: Vec<u8>) -> Self {
         Self { payload, next: None }
     }
 }
 
-impl Answer {
+impl ManagementAnswer {
     /// Makes a page of at most `limit` rows. A further row in `rows` shows that there is a next page.
     fn of_list<'a, R, E: Serialize>(
         rows: &'a [R],
@@ -163,9 +163,9 @@ impl Manager<'_> {
         text(&SetRole { name: name.as_str(), warnings: checked.warnings })
     }
 
-    async fn run(self, call: Management, body: &[u8]) -> Result<Answer, Problem> {
+    async fn run(self, call: Management, body: &[u8]) -> Result<ManagementAnswer, Problem> {
         if let Management::SetRole(name) = &call {
-            return self.set_role(name, body).await.map(Answer::from);
+            return self.set_role(name, body).await.map(ManagementAnswer::from);
         }
         let _slot = self.app.management_slot(self.caller.project()).await?;
         let (keys, roles, project) = (self.app.keys.issued(), self.app.roles(), self.caller.project());
@@ -173,7 +173,12 @@ impl Manager<'_> {
             Management::ListKeys(Page { limit, after }) => {
                 let rows = keys.page(Some(project), after, limit + 1).await.map_err(|error| of_key(&error))?;
                 let signing = keys.public_keys().await.map_err(|error| of_key(&error))?;
-                return Answer::of_list(&rows, limit, |row| row.id.to_string(), |row| self.listed(row, &signing));
+                return ManagementAnswer::of_list(
+                    &rows,
+                    limit,
+                    |row| row.id.to_string(),
+                    |row| self.listed(row, &signing),
+                );
             }
             Management::CreateKey if self.caller.has_link() => self.open_session().await,
             Management::CreateKey => self.create(body).await,
@@ -181,7 +186,7 @@ impl Manager<'_> {
             Management::ListRoles(Page { limit, after }) => {
                 let after = after.as_ref().map(|name| (project, name));
                 let rows = roles.page(Some(project), after, limit + 1).await.map_err(of_role)?;
-                return Answer::of_list(&rows, limit, |row| row.name.to_string(), listed);
+                return ManagementAnswer::of_list(&rows, limit, |row| row.name.to_string(), listed);
             }
             Management::ShowRole(name) => Ok(roles.get(project, &name).await.map_err(of_role)?.definition.into_bytes()),
             Management::RemoveRole(name) => {
@@ -193,7 +198,7 @@ impl Manager<'_> {
                 Err(Problem::internal("The request can't be answered.", "another function answers it"))
             }
         };
-        payload.map(Answer::from)
+        payload.map(ManagementAnswer::from)
     }
 
     async fn revoke(&self, id: Uuid, whose: Revocable, made: Made) -> Result<Vec<u8>, Problem> {

@@ -6,7 +6,7 @@ pub(super) mod receive;
 use super::links::links;
 use super::respond;
 use crate::clock::now;
-use crate::database::media::{FileScope, MediaRow, ReadableFiles};
+use crate::database::media::{ChangeableFiles, MediaRow, ReadableFiles};
 use crate::database::run::StatementStats;
 use crate::media::intake::ClaimedFile;
 use crate::media::library::Publication;
@@ -147,7 +147,7 @@ async fn sign(
 
 async fn delete(app: &ServiceState, caller: &Caller, id: MediaId, headers: &HeaderMap) -> Result<Response, Problem> {
     let scope = caller.changeable_files();
-    if scope == FileScope::None {
+    if scope == ChangeableFiles::None {
         return Err(role_forbids("delete files"));
     }
     let deleted = app.library.delete(caller.project(), id, scope).await;

@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 pub(super) use describe::{describe, methods};
 use in_transaction::inserted;
-pub(super) use in_transaction::{Cut, Done, InTransaction};
+pub(super) use in_transaction::{Cut, InTransaction, OperationAnswer};
 pub(super) use tables::Tables;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -173,14 +173,19 @@ impl Attempt<'_> {
             }
             Plan::Update(update, None) => (sql::update(update, scope), InsertAnswer::Count),
             Plan::Delete(delete, None) => (vec![sql::delete(delete, scope)], InsertAnswer::Count),
-            plan => return Box::pin(self.transact(plan, scope, effect)).await,
+            plan => return Box::pin(self.run_in_transaction(plan, scope, effect)).await,
         };
         let mut lease = self.context.lease_to_write().await?;
         let (limit, progress) = (self.context.limit(), self.context.progress());
         Ok(inserted(&transaction::write(&mut lease, statements, effect, limit, progress).await?, answer))
     }
 
-    async fn transact(&self, plan: Plan<'_>, scope: &Scope<'_>, effect: SessionEffect) -> Result<Vec<u8>, Failure> {
+    async fn run_in_transaction(
+        &self,
+        plan: Plan<'_>,
+        scope: &Scope<'_>,
+        effect: SessionEffect,
+    ) -> Result<Vec<u8>, Failure> {
         let mut lease = self.context.lease_to_write().await?;
         let mut transaction = Transaction::begin(&mut lease, self.context.limit(), self.context.progress()).await?;
         let (context, budget) = (self.context, &mut { AnswerBudget::WHOLE });

@@ -25,14 +25,14 @@ use std::sync::Arc;
 const READ_AT_ONCE_MAX_BYTES: usize = 64 * 1024;
 
 /// What the text of the caller's SQL tells.
-struct Reading {
+struct SqlFacts {
     holds_xa: bool,
     effects: Option<Effects>,
     dropped: Option<Dropped>,
     statement: Statement,
 }
 
-impl Reading {
+impl SqlFacts {
     async fn of(call: SqlCall, schema: Option<DatabaseName>) -> Result<(SqlCall, Self), Problem> {
         let params = call.params.iter().map(|value| if let Value::Text(text) = value { text.len() } else { 0 });
         let is_large = call.query.len() + params.sum::<usize>() > READ_AT_ONCE_MAX_BYTES;
@@ -43,13 +43,13 @@ impl Reading {
                 effects.session = Session::Stateful;
             }
             let drops = effects.is_some_and(|effects| effects.schema == Schema::Changed);
-            let reading = Self {
+            let facts = Self {
                 holds_xa: holds_xa(&call),
                 effects,
                 dropped: drops.then(|| sql::drops::databases(&call.query, &call.params)).flatten(),
                 statement: sql::verbatim(&call, schema.as_ref()),
             };
-            (call, reading)
+            (call, facts)
         };
         if !is_large {
             return Ok(read());
@@ -66,12 +66,12 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
         Some(name) => Some(name.clone()),
         None => app.schema_cache.only_database(caller.project()).await?,
     };
-    let (call, reading) = Reading::of(call, schema.clone()).await?;
-    if reading.holds_xa {
+    let (call, facts) = SqlFacts::of(call, schema.clone()).await?;
+    if facts.holds_xa {
         return Err(no_xa());
     }
     let no_statement = || Problem::new(ErrorCode::InvalidBody, "The query holds no statement.");
-    let mut effects = reading.effects.ok_or_else(no_statement)?;
+    let mut effects = facts.effects.ok_or_else(no_statement)?;
     if effects.session == Session::Stateless {
         let views = app.schema_cache.views(caller.project()).await?;
         if names_any(&call.query, |name| views.has(name)) {
@@ -84,7 +84,7 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
         Results::Any => Format::Envelope,
     };
     drop(call);
-    if let Some(dropped) = &reading.dropped {
+    if let Some(dropped) = &facts.dropped {
         refuse_drop(app, caller, dropped).await?;
     }
     let limit = context.limit();
@@ -92,7 +92,7 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
     let attempt = async || {
         let lease = context.lease_to_write().await?;
         let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change_guard(caller.project()));
-        let statement = reading.statement.clone();
+        let statement = facts.statement.clone();
         let call = UserSql { statement, schema: schema.clone(), effects, change, format };
         let chunks = user_sql::run(lease, call, limit, Arc::clone(context.progress()));
         respond::chunks(chunks, format, || context.stream()).await

@@ -5,13 +5,13 @@ mod arrive;
 
 use super::links::links;
 use super::media::{cache_purge, payload};
-use crate::database::media::{FileScope, MediaRow, UploadRow, WriteError};
+use crate::database::media::{ChangeableFiles, MediaRow, UploadRow, WriteError};
 use crate::media::resumable::{LockedUpload, OnLocked};
 use crate::media::rights::UploadRights;
 use crate::media::url::Links;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
-use arrive::{Arrival, Outcome};
+use arrive::{Arrival, ReceivedUpload};
 use axum::body::{Body, HttpBody as _};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -160,7 +160,7 @@ async fn terminate(app: &ServiceState, caller: &Caller, id: TusId) -> Result<Res
 }
 
 async fn lock(app: &ServiceState, caller: &Caller, id: TusId, on_locked: OnLocked) -> Result<LockedUpload, Problem> {
-    let scope = caller.uploader().map_or(FileScope::All, FileScope::Own);
+    let scope = caller.uploader().map_or(ChangeableFiles::All, ChangeableFiles::Own);
     app.resumable.lock(caller.project(), scope, id, on_locked).await
 }
 
@@ -178,7 +178,7 @@ async fn check_replaced(
     rights: &UploadRights,
     file: &TusFile,
 ) -> Result<(), Problem> {
-    if file.existing == Existing::Stays || rights.scope() == FileScope::All {
+    if file.existing == Existing::Stays || rights.scope() == ChangeableFiles::All {
         return Ok(());
     }
     let project = request.caller.project().clone();
@@ -189,13 +189,13 @@ async fn check_replaced(
     }
 }
 
-async fn reached(app: &ServiceState, upload: &LockedUpload) -> Result<Outcome, Problem> {
+async fn reached(app: &ServiceState, upload: &LockedUpload) -> Result<ReceivedUpload, Problem> {
     let row = upload.row();
     let file = match upload.file() {
         Some(file) => app.library.get(&row.project, file).await?,
         None => None,
     };
-    Ok(Outcome { row: row.clone(), offset: upload.offset(), file })
+    Ok(ReceivedUpload { row: row.clone(), offset: upload.offset(), file })
 }
 
 async fn arrive(
@@ -204,7 +204,7 @@ async fn arrive(
     rights: &UploadRights,
     upload: LockedUpload,
     content: &mut Body,
-) -> Result<Outcome, Problem> {
+) -> Result<ReceivedUpload, Problem> {
     let body = std::mem::take(content);
     let task = tokio::spawn(arrive::run(Arc::clone(app), caller.clone(), rights.clone(), upload, body));
     let Arrival { outcome, body } = task.await.map_err(|error| {
@@ -217,7 +217,7 @@ async fn arrive(
     outcome
 }
 
-fn add_outcome(response: &mut Response, outcome: &Outcome, request: &UploadRequest<'_>) {
+fn add_outcome(response: &mut Response, outcome: &ReceivedUpload, request: &UploadRequest<'_>) {
     let headers = response.headers_mut();
     headers.insert(UPLOAD_OFFSET, outcome.offset.into());
     expires(headers, &outcome.row);

@@ -11,7 +11,7 @@ use super::store::{Store, StoreError};
 use crate::config::Config;
 use crate::crash_points::{self, Point};
 use crate::database::media::ObjectKey;
-use crate::database::media::{FileScope, MediaRow, MediaTable, ReadableFiles};
+use crate::database::media::{ChangeableFiles, MediaRow, MediaTable, ReadableFiles};
 use crate::project_quota::ProjectQuota;
 use publication::PublicationParts;
 use shared::error::{ErrorCode, Problem};
@@ -170,7 +170,7 @@ impl Library {
         &self,
         project: &ProjectName,
         id: MediaId,
-        scope: FileScope,
+        scope: ChangeableFiles,
     ) -> Result<Option<MediaRow>, Problem> {
         let of = project.clone();
         self.run_detached(project, |library| async move { library.delete_row(&of, id, scope).await }).await
@@ -180,7 +180,7 @@ impl Library {
         self,
         project: &ProjectName,
         id: MediaId,
-        scope: FileScope,
+        scope: ChangeableFiles,
     ) -> Result<Option<MediaRow>, Problem> {
         let row = self.table.delete(project, id, scope).await?;
         crash_points::reach(Point::DeletionCommitted);

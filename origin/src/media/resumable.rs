@@ -22,7 +22,7 @@ use super::image::ImageFault;
 use super::store::{Held, Store, StoreError};
 use crate::clock::now;
 use crate::config::MediaTypes;
-use crate::database::media::{FileScope, MediaTable, TableError, UploadRow, Uploader};
+use crate::database::media::{ChangeableFiles, MediaTable, TableError, UploadRow, Uploader};
 
 /// How long a request that interrupts the upload's current request waits for the upload's lock.
 const TAKE_OVER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -133,7 +133,7 @@ impl ResumableUploads {
     pub async fn lock(
         &self,
         project: &ProjectName,
-        scope: FileScope,
+        scope: ChangeableFiles,
         id: TusId,
         on_locked: OnLocked,
     ) -> Result<LockedUpload, Problem> {

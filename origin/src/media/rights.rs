@@ -1,7 +1,7 @@
 //! The rights to read, upload and change files: everything for a full key, or what a role allows.
 
 use super::sniff::{self, FileType, UNKNOWN};
-use crate::database::media::{FileScope, ReadableFiles, Uploader};
+use crate::database::media::{ChangeableFiles, ReadableFiles, Uploader};
 use crate::query::role::{Claims, MediaDeletion, MediaReading, MediaRule, UploadRule};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -13,7 +13,7 @@ use shared::upload::Visibility;
 pub struct UploadRights {
     /// The rule of the caller's role; `None` if everything is allowed.
     rule: Option<BoundRule>,
-    scope: FileScope,
+    scope: ChangeableFiles,
     uploader: Option<Uploader>,
 }
 
@@ -26,7 +26,7 @@ struct BoundRule {
 
 impl UploadRights {
     /// The rights of full keys and of the command line.
-    pub const ALL: Self = Self { rule: None, scope: FileScope::All, uploader: None };
+    pub const ALL: Self = Self { rule: None, scope: ChangeableFiles::All, uploader: None };
 
     pub fn of_role(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Result<Self, Problem> {
         let rule = media.upload.as_ref().ok_or_else(|| role_forbids("upload files"))?;
@@ -42,7 +42,7 @@ impl UploadRights {
         Ok(Self { rule: Some(rule), scope: scope_of(media, uploader), uploader: Some(uploader) })
     }
 
-    pub fn scope(&self) -> FileScope {
+    pub fn scope(&self) -> ChangeableFiles {
         self.scope
     }
 
@@ -131,11 +131,11 @@ pub fn readable(media: &MediaRule, claims: &Claims, uploader: Uploader) -> Reada
     }
 }
 
-pub fn scope_of(media: &MediaRule, uploader: Uploader) -> FileScope {
+pub fn scope_of(media: &MediaRule, uploader: Uploader) -> ChangeableFiles {
     match media.delete {
-        MediaDeletion::None => FileScope::None,
-        MediaDeletion::Own => FileScope::Own(uploader),
-        MediaDeletion::All => FileScope::All,
+        MediaDeletion::None => ChangeableFiles::None,
+        MediaDeletion::Own => ChangeableFiles::Own(uploader),
+        MediaDeletion::All => ChangeableFiles::All,
     }
 }
 
@@ -248,8 +248,8 @@ mod tests {
     fn replacing_a_file_needs_the_right_to_delete_it() {
         let scope = |delete: Value| rights(&json!({"upload": true, "delete": delete}), json!({})).unwrap().scope();
         let own = Uploader::of_subject(&ProjectName::parse("shop").unwrap(), "7");
-        assert_eq!(scope(json!(false)), FileScope::None);
-        assert_eq!(scope(json!("own")), FileScope::Own(own));
-        assert_eq!(scope(json!("all")), FileScope::All);
+        assert_eq!(scope(json!(false)), ChangeableFiles::None);
+        assert_eq!(scope(json!("own")), ChangeableFiles::Own(own));
+        assert_eq!(scope(json!("all")), ChangeableFiles::All);
     }
 }

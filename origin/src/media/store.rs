@@ -57,11 +57,11 @@ pub enum Effect {
 
 #[derive(Debug, Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    inner: Arc<StoreParts>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct StoreParts {
     backend: Backend,
     staging: StagingFolder,
 }
@@ -90,7 +90,7 @@ impl Store {
 
     fn over(backend: Backend, staging: PathBuf) -> Result<Self, StoreError> {
         let staging = StagingFolder::open(staging)?;
-        let inner = Inner { backend, staging };
+        let inner = StoreParts { backend, staging };
         Ok(Self { inner: Arc::new(inner) })
     }
 

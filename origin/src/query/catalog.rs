@@ -165,7 +165,7 @@ impl Table {
         let mut types = HashSet::new();
         let mut is_first = |column: &Column| types.insert(Arc::as_ptr(&column.type_text).cast::<u8>());
         let of_types = columns.iter().filter(|column| is_first(column)).map(Column::type_bytes).sum::<usize>();
-        let of_columns = columns.iter().map(|column| COLUMN_BYTES + column.bytes()).sum::<usize>();
+        let of_columns = columns.iter().map(|column| COLUMN_BYTES + column.memory_bytes()).sum::<usize>();
         let bytes = TABLE_BYTES + of_types + of_columns;
         let columns = columns.into_iter().map(Arc::new).collect();
         let table = Self::with_hidden(database, name, columns, readable, (primary, unique), traits);
@@ -173,7 +173,7 @@ impl Table {
     }
 
     /// The approximate memory. A column that several descriptions share counts in each, since any may be dropped last.
-    pub fn bytes(&self) -> u64 {
+    pub fn memory_bytes(&self) -> u64 {
         self.bytes
     }
 
@@ -367,7 +367,7 @@ pub fn broken_view(view: &str) -> Problem {
 }
 
 impl Column {
-    fn bytes(&self) -> usize {
+    fn memory_bytes(&self) -> usize {
         const STRING_BYTES: usize = size_of::<String>() + 16;
         let texts = self.name.as_str().len() + self.comment.len();
         let names = self.checks.iter().chain(&self.full_text);
@@ -376,7 +376,7 @@ impl Column {
     }
 
     fn type_bytes(&self) -> usize {
-        self.type_text.len() + self.values.bytes()
+        self.type_text.len() + self.values.memory_bytes()
     }
 
     /// Whether this is an integer column other than YEAR, in which MariaDB reads 70 as 1970.

@@ -256,7 +256,7 @@ pub enum InsertAnswer {
 
 #[derive(Debug)]
 pub struct Update {
-    pub(super) changes: Vec<(usize, Change)>,
+    pub(super) changes: Vec<(usize, ColumnChange)>,
     pub(super) filter: Predicate,
     /// The condition of the caller's role, if a change could break it.
     pub(super) check: Option<Predicate>,
@@ -265,7 +265,7 @@ pub struct Update {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum ColumnChange {
     Set(Operand),
     Add(Operand),
 }

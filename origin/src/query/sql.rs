@@ -30,7 +30,7 @@ pub use change::{delete, update};
 pub use coalesced::{insert_one, insert_several, select_by_key, select_by_keys};
 pub use images::{ImageColumn, images};
 pub use insert::insert;
-pub use select::{count, explain, included, select, select_for_update, select_with_key, shared_by_pages};
+pub use select::{count, cursor_basis, explain, included, select, select_for_update, select_with_key};
 use shared::ident::DatabaseName;
 use shared::operation::sql::SqlCall;
 use std::ops::Range;

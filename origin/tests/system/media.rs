@@ -8,7 +8,7 @@ mod rows;
 use std::time::Duration;
 
 use mysql_async::prelude::Queryable;
-use origin::database::media::{FileScope, MediaTable, NewRow, NewRows, ObjectKey, StoredObject};
+use origin::database::media::{ChangeableFiles, MediaTable, NewRow, NewRows, ObjectKey, StoredObject};
 use origin::system::projects::NameClaim;
 use shared::ident::ProjectName;
 use shared::media::{FilePath, FolderPath, MediaKind, MediaName};
@@ -55,7 +55,7 @@ fn upload(project: &ProjectName, folder: &str, items: Vec<NewRow>) -> NewRows {
         project: project.clone(),
         folder: FolderPath::parse(folder).unwrap(),
         existing: Existing::Stays,
-        replaceable: FileScope::All,
+        replaceable: ChangeableFiles::All,
         uploader: None,
         items,
         upload: None,

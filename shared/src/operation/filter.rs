@@ -87,7 +87,7 @@ impl Test {
         }
     }
 
-    pub fn mentions(&self, text: &str) -> bool {
+    pub fn has_value(&self, text: &str) -> bool {
         let is = |value: &Value| matches!(value, Value::Text(found) if **found == *text);
         match self {
             Self::Compare(_, value) | Self::Like(value) | Self::Regexp(value) => is(value),

@@ -35,7 +35,7 @@ const SIX_BITS: [u8; 256] = {
     table
 };
 
-pub(super) struct Decoder {
+pub(super) struct Base64Decoder {
     decoded: Box<[u8]>,
     state: DecoderState,
 }
@@ -51,7 +51,7 @@ pub(super) struct DecoderState {
     total: u64,
 }
 
-impl Decoder {
+impl Base64Decoder {
     pub(super) fn new() -> Self {
         Self { decoded: vec![0; UPLOAD_CHUNK_BYTES].into(), state: DecoderState::default() }
     }
@@ -84,12 +84,12 @@ impl Decoder {
         self.decoded.len() - self.state.filled < 3
     }
 
-    /// Returns how many characters [`Decoder::push`] accepts: at least one, unless the buffer is full.
+    /// Returns how many characters [`Base64Decoder::push`] accepts: at least one, unless the buffer is full.
     pub(super) fn room(&self) -> usize {
         (self.decoded.len() - self.state.filled) / 3 * 4 - self.state.grouped
     }
 
-    /// Decodes at most [`Decoder::room`] characters. The error has the number of characters before the fault.
+    /// Decodes at most [`Base64Decoder::room`] characters. The error has the number of characters before the fault.
     pub(super) fn push(&mut self, characters: &[u8]) -> Result<(), (usize, Base64Fault)> {
         let mut at = 0;
         while at < characters.len() {

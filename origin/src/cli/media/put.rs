@@ -13,7 +13,7 @@ use super::source::InputFile;
 use super::{MediaContext, OfProject, path_of, stopped, unless_stopped};
 use crate::cli::progress::Progress;
 use crate::cli::{CliError, TextTable};
-use crate::database::media::FileScope;
+use crate::database::media::ChangeableFiles;
 use crate::files::remove_file;
 use crate::media::intake::{ClaimedFile, Intake};
 use crate::media::library::Publication;
@@ -96,7 +96,7 @@ impl PutArgs {
                 project: self.of.project.clone(),
                 folder: self.folder.clone(),
                 existing: self.existing(),
-                replaceable: FileScope::All,
+                replaceable: ChangeableFiles::All,
                 files,
                 uploader: None,
                 upload: None,

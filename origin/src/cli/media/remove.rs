@@ -7,7 +7,7 @@ use super::target::FileArgument;
 use super::{MediaContext, OfProject, path_of};
 use crate::cli::CliError;
 use crate::cli::system::note;
-use crate::database::media::{FileScope, MediaRow};
+use crate::database::media::{ChangeableFiles, MediaRow};
 
 #[derive(Debug, Args)]
 pub struct RemoveArgs {
@@ -40,7 +40,7 @@ impl RemoveArgs {
         let mut removed = Vec::with_capacity(rows.len());
         let mut outcome = Ok(());
         for row in rows {
-            match library.delete(&self.of.project, row.id, FileScope::All).await {
+            match library.delete(&self.of.project, row.id, ChangeableFiles::All).await {
                 Ok(Some(row)) => removed.push(Removed {
                     id: row.id.get(),
                     name: row.name.to_string(),

@@ -8,7 +8,7 @@ use shared::operation::media::MediaList;
 use super::super::system::{Consent, confirm, note, project};
 use super::super::{CliError, Context};
 use crate::database::media::MediaTable;
-use crate::database::media::{FileScope, ReadableFiles};
+use crate::database::media::{ChangeableFiles, ReadableFiles};
 use crate::media::library::Library;
 use crate::system::System;
 use crate::system::projects::{ProjectError, Removal};
@@ -122,7 +122,7 @@ async fn delete_all(library: &Library, project: &ProjectName) -> Result<u64, Cli
             return Ok(deleted);
         }
         for row in rows {
-            library.delete(project, row.id, FileScope::All).await?;
+            library.delete(project, row.id, ChangeableFiles::All).await?;
             deleted += 1;
         }
     }

@@ -1,7 +1,7 @@
 //! A guard that counts a statement as in flight. When the statement ends, the guard runs shared statements for as long
 //! as requests of the same shape wait.
 
-use super::queue::Outcome;
+use super::queue::RunOutcome;
 use super::{AnswerSender, CoalescedStatement, Coalescer, Key, Requests, Share, Waiter, run_several};
 use crate::database::DbError;
 use crate::database::deadline::Limit;
@@ -19,11 +19,11 @@ const SLOW_AFTER: Duration = Duration::from_millis(10);
 pub(super) struct InFlight<K: CoalescedStatement> {
     coalescer: Arc<Coalescer>,
     key: Key<K::Shape>,
-    state: State,
+    state: RunState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RunState {
     Spawned,
     Running,
     Finished,
@@ -31,7 +31,7 @@ enum State {
 
 impl<K: CoalescedStatement> InFlight<K> {
     pub(super) fn new(coalescer: &Arc<Coalescer>, key: &Key<K::Shape>) -> Self {
-        Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: State::Running }
+        Self { coalescer: Arc::clone(coalescer), key: key.clone(), state: RunState::Running }
     }
 
     /// Leases a connection. `caller` is nil for a statement of several callers.
@@ -71,7 +71,7 @@ impl<K: CoalescedStatement> InFlight<K> {
 
     /// Runs shared statements while requests wait. If one takes longer than [`SLOW_AFTER`], another task runs the next.
     async fn run_shared(mut self) {
-        self.state = State::Running;
+        self.state = RunState::Running;
         loop {
             if let Ok(lease) = self.connection(Uuid::nil()).await {
                 let waiting = self.take(|waiting| K::share(&self.key.shape, waiting));
@@ -91,7 +91,7 @@ impl<K: CoalescedStatement> InFlight<K> {
                 }
             }
             if self.requests().finish(&self.key) {
-                self.state = State::Finished;
+                self.state = RunState::Finished;
                 return;
             }
         }
@@ -105,15 +105,15 @@ impl<K: CoalescedStatement> InFlight<K> {
 impl<K: CoalescedStatement> Drop for InFlight<K> {
     fn drop(&mut self) {
         match (self.state, tokio::runtime::Handle::try_current()) {
-            (State::Finished, _) => {}
-            (State::Running, _) if self.requests().finish(&self.key) => {}
-            (State::Running, Ok(runtime)) => {
+            (RunState::Finished, _) => {}
+            (RunState::Running, _) if self.requests().finish(&self.key) => {}
+            (RunState::Running, Ok(runtime)) => {
                 let mut next = Self::new(&self.coalescer, &self.key);
-                next.state = State::Spawned;
+                next.state = RunState::Spawned;
                 runtime.spawn(next.run_shared());
             }
             // The runtime shuts down, so no further task can run: waiting requests get no answer.
-            (State::Running | State::Spawned, _) => self.requests().abandon(&self.key),
+            (RunState::Running | RunState::Spawned, _) => self.requests().abandon(&self.key),
         }
     }
 }
@@ -124,14 +124,14 @@ async fn share<K: CoalescedStatement>(
     shape: Arc<K::Shape>,
     waiting: Vec<(K::Item, AnswerSender<K>)>,
     limit: Duration,
-) -> Outcome {
+) -> RunOutcome {
     let (items, mut callers): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
     let (started, limit) = (Instant::now(), lease.limit(limit));
     let outputs = tokio::select! {
         biased;
         outputs = within(limit, run_several::<K>(&mut lease, &shape, items)) => outputs,
         // The statement still runs: dropping the lease kills it.
-        () = all_left::<K>(&mut callers) => return Outcome::Shared,
+        () = all_left::<K>(&mut callers) => return RunOutcome::Shared,
     };
     let spent = started.elapsed();
     match outputs {
@@ -140,19 +140,19 @@ async fn share<K: CoalescedStatement>(
             for (caller, output) in callers.into_iter().zip(outputs) {
                 let _ = caller.send(Ok(Share::Output(output, spent)));
             }
-            Outcome::Shared
+            RunOutcome::Shared
         }
         Err(error) if K::may_run_alone(&error, spent) => {
             for caller in callers {
                 let _ = caller.send(Ok(Share::RunAlone));
             }
-            Outcome::Refused
+            RunOutcome::Refused
         }
         Err(error) => {
             for caller in callers {
                 let _ = caller.send(Err(error.clone()));
             }
-            Outcome::Shared
+            RunOutcome::Shared
         }
     }
 }

@@ -31,7 +31,7 @@ impl CoalescedStatement for Inserts {
 
     /// Returns a power of two, so that few distinct SQL texts are prepared.
     fn share(shape: &RowShape, waiting: usize) -> usize {
-        1 << waiting.min(shape.max_rows()).max(1).ilog2()
+        1 << waiting.min(shape.insert_max_rows()).max(1).ilog2()
     }
 
     fn may_run_alone(error: &DbError, spent: Duration) -> bool {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 const REFUSALS_MAX: u8 = 3;
-/// The time for which requests of a shape run alone, after [`REFUSALS_MAX`] consecutive [`Outcome::Refused`].
+/// The time for which requests of a shape run alone, after [`REFUSALS_MAX`] consecutive [`RunOutcome::Refused`].
 const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// The waiting requests, by shape: of shapes with a statement in flight or awaiting a connection, or with a back-off.
@@ -34,7 +34,7 @@ pub(super) enum Joined<A> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(super) enum RunOutcome {
     /// The statement succeeded, failed for all requests alike, or was killed because no request waited any longer.
     Shared,
     Refused,
@@ -115,14 +115,14 @@ impl<S: Clone + Eq + Hash, W> Queue<S, W> {
         waiting.drain(..count).collect()
     }
 
-    pub(super) fn record(&self, shape: &S, outcome: Outcome) {
+    pub(super) fn record(&self, shape: &S, outcome: RunOutcome) {
         let mut shapes = self.shapes();
         let Some(active) = shapes.active.get_mut(shape) else {
             return;
         };
         active.refusals = match outcome {
-            Outcome::Shared => 0,
-            Outcome::Refused => active.refusals + 1,
+            RunOutcome::Shared => 0,
+            RunOutcome::Refused => active.refusals + 1,
         };
         if active.refusals == REFUSALS_MAX {
             active.refusals = 0;
@@ -239,14 +239,14 @@ mod tests {
     fn a_shape_backs_off_when_it_was_refused_again_and_again() {
         let queue = Letters::default();
         join(&queue, 'a');
-        for outcome in [Outcome::Refused, Outcome::Refused, Outcome::Shared] {
+        for outcome in [RunOutcome::Refused, RunOutcome::Refused, RunOutcome::Shared] {
             queue.record(&"shape", outcome);
         }
         for _ in 1..REFUSALS_MAX {
-            queue.record(&"shape", Outcome::Refused);
+            queue.record(&"shape", RunOutcome::Refused);
             assert_eq!(join(&queue, 'b'), Joined::Wait(()));
         }
-        queue.record(&"shape", Outcome::Refused);
+        queue.record(&"shape", RunOutcome::Refused);
         assert_eq!(join(&queue, 'c'), Joined::RunUncounted);
         let past = Instant::now();
         for end in queue.shapes().back_off.values_mut() {

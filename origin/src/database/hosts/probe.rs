@@ -1,7 +1,7 @@
 //! Probes a host: whether it answers, and whether it can be used. The probe uses only statements
 //! that MariaDB answers even on a cluster node that is not ready.
 
-use super::{HostRole, Inner};
+use super::{HostRole, SharedHosts};
 use crate::database::typed_rows;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{Conn, Opts, Row};
@@ -81,7 +81,7 @@ pub(super) async fn facts(options: Opts, purpose: HostRole) -> Result<HostFacts,
 }
 
 /// Probes a host until `hosts` are dropped.
-pub(super) async fn always(hosts: Weak<Inner>, index: usize, options: Opts) {
+pub(super) async fn always(hosts: Weak<SharedHosts>, index: usize, options: Opts) {
     let mut conn = None;
     loop {
         let Some(purpose) = hosts.upgrade().map(|inner| inner.purpose) else {

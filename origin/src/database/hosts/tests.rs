@@ -8,9 +8,9 @@ const BEHIND: Option<Health> = Some(Health::Behind);
 const LOST: Option<Health> = Some(Health::Lost(Lost::NoAnswer));
 const DUE: Option<Health> = None;
 
-fn state(serving: Option<usize>, hosts: &[Option<Health>]) -> State {
+fn state(serving: Option<usize>, hosts: &[Option<Health>]) -> HostsState {
     let hosts = hosts.iter().map(|health| HostState { health: *health, left: CancellationToken::new() });
-    State { hosts: hosts.collect(), serving, failovers: 0, last_read: 0, is_probing: true }
+    HostsState { hosts: hosts.collect(), serving, failovers: 0, last_read: 0, is_probing: true }
 }
 
 #[test]

@@ -67,7 +67,7 @@ pub(super) const COLUMNS: &str = "id, project, folder, name, kind, private, widt
 /// Converts a row with the columns [`COLUMNS`]. Fails with [`TableError::Corrupt`] if the row holds a value that this
 /// program never writes.
 pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
-    let mut cells = Cells(row.unwrap_raw().into_iter().flatten());
+    let mut cells = RowCells(row.unwrap_raw().into_iter().flatten());
     let id: u64 = cells.next("id")?;
     let project: String = cells.next("project")?;
     let folder: String = cells.next("folder")?;
@@ -90,9 +90,9 @@ pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
     })
 }
 
-struct Cells<I>(I);
+struct RowCells<I>(I);
 
-impl<I: Iterator<Item = Value>> Cells<I> {
+impl<I: Iterator<Item = Value>> RowCells<I> {
     fn next<T: FromValue>(&mut self, what: &'static str) -> Result<T, TableError> {
         let cell = self.0.next().ok_or(TableError::Corrupt(what))?;
         T::from_value_opt(cell).map_err(|FromValueError(_)| TableError::Corrupt(what))

@@ -43,13 +43,13 @@ impl Uploader {
 /// The files and resumable uploads of a project that a caller may change: replace or delete a file, continue or delete
 /// an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileScope {
+pub enum ChangeableFiles {
     All,
     Own(Uploader),
     None,
 }
 
-impl FileScope {
+impl ChangeableFiles {
     /// Returns whether the caller may change a file or upload of `uploader`; `None` stands for full keys and the
     /// command line.
     pub fn has(self, uploader: Option<Uploader>) -> bool {
@@ -125,10 +125,10 @@ mod tests {
     #[test]
     fn own_files_are_those_of_the_same_uploader_and_never_those_of_full_keys() {
         let uploader = |subject| Uploader::of_subject(&ProjectName::parse("shop").unwrap(), subject);
-        let own = FileScope::Own(uploader("7"));
+        let own = ChangeableFiles::Own(uploader("7"));
         assert!(own.has(Some(uploader("7"))));
         assert!(!own.has(Some(uploader("8"))) && !own.has(None));
-        assert!(FileScope::All.has(None) && FileScope::All.has(Some(uploader("7"))));
-        assert!(!FileScope::None.has(None) && !FileScope::None.has(Some(uploader("7"))));
+        assert!(ChangeableFiles::All.has(None) && ChangeableFiles::All.has(Some(uploader("7"))));
+        assert!(!ChangeableFiles::None.has(None) && !ChangeableFiles::None.has(Some(uploader("7"))));
     }
 }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::ObjectKey;
 use super::error::{TableError, WriteError};
 use super::row::{COLUMNS, MediaRow, StoredObject, read};
-use super::{FileScope, MediaTable, Uploader, bound, marks};
+use super::{ChangeableFiles, MediaTable, Uploader, bound, marks};
 use crate::clock::now;
 use crate::crash_points::{self, Point};
 
@@ -26,7 +26,7 @@ pub struct NewRows {
     pub project: ProjectName,
     pub folder: FolderPath,
     pub existing: Existing,
-    pub replaceable: FileScope,
+    pub replaceable: ChangeableFiles,
     /// The files: at least one, with distinct names.
     pub items: Vec<NewRow>,
     /// The caller that uploads the files; `None` for full keys and the command line.
@@ -125,7 +125,7 @@ impl MediaTable {
         &self,
         project: &ProjectName,
         id: MediaId,
-        scope: FileScope,
+        scope: ChangeableFiles,
     ) -> Result<Option<MediaRow>, WriteError> {
         self.retrying(|| self.delete_once(project, id, scope)).await
     }
@@ -134,7 +134,7 @@ impl MediaTable {
         &self,
         project: &ProjectName,
         id: MediaId,
-        scope: FileScope,
+        scope: ChangeableFiles,
     ) -> Result<Option<MediaRow>, WriteError> {
         let mut lent = self.conn_of(Some(project)).await?;
         let mut transaction = lent.conn.start_transaction(TxOpts::default()).await?;

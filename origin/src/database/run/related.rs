@@ -92,16 +92,16 @@ pub(in crate::database) async fn members(
     includes: &[Included],
     rows: &[Row],
 ) -> Result<Vec<Members>, DbError> {
-    let mut reader = Reader { connection, bytes_left: INCLUDE_MAX_BYTES };
+    let mut reader = RelatedReader { connection, bytes_left: INCLUDE_MAX_BYTES };
     reader.all(includes, rows).await
 }
 
-struct Reader<'a> {
+struct RelatedReader<'a> {
     connection: &'a mut Connection,
     bytes_left: usize,
 }
 
-impl Reader<'_> {
+impl RelatedReader<'_> {
     /// Reads all includes of a batch. The future is boxed, because nested includes recurse.
     fn all<'f>(
         &'f mut self,

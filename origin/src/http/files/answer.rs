@@ -43,7 +43,7 @@ impl Served<'_> {
         let mut response = self.with_bytes(StatusCode::PARTIAL_CONTENT, part.end - part.start, body);
         let last = part.end.saturating_sub(1);
         let range = format!("bytes {}-{last}/{}", part.start, self.object.size);
-        set(response.headers_mut(), header::CONTENT_RANGE, &range);
+        set_header(response.headers_mut(), header::CONTENT_RANGE, &range);
         response
     }
 
@@ -61,7 +61,7 @@ impl Served<'_> {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         let mime = HeaderValue::from_str(&self.object.mime);
         headers.insert(header::CONTENT_TYPE, mime.unwrap_or(HeaderValue::from_static("application/octet-stream")));
-        set(headers, header::CONTENT_DISPOSITION, &self.disposition());
+        set_header(headers, header::CONTENT_DISPOSITION, &self.disposition());
         let policy = match essence(&self.object.mime).as_str() {
             "application/pdf" => SHOWN_BY_VIEWER,
             _ => SHOWN_ONLY,
@@ -86,8 +86,8 @@ impl Served<'_> {
 
     fn validate(&self, headers: &mut HeaderMap) {
         headers.extend(self.tag.clone().into_header().map(|tag| (header::ETAG, tag)));
-        set(headers, header::LAST_MODIFIED, &self.modified.to_string());
-        set(headers, header::CACHE_CONTROL, &self.cache_control());
+        set_header(headers, header::LAST_MODIFIED, &self.modified.to_string());
+        set_header(headers, header::CACHE_CONTROL, &self.cache_control());
         if self.access == Access::Key {
             headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
         }
@@ -142,7 +142,7 @@ pub(super) fn date(seconds: u64) -> HttpDate {
     HttpDate::from(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST)))
 }
 
-fn set(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+fn set_header(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
     }

@@ -71,9 +71,9 @@ pub(super) enum Truncation {
 }
 
 #[derive(Clone)]
-pub(super) struct Agent(Arc<Inner>);
+pub(super) struct Agent(Arc<AgentParts>);
 
-struct Inner {
+struct AgentParts {
     app: Arc<ServiceState>,
     caller: Caller,
     headers: HeaderMap,
@@ -91,7 +91,7 @@ impl Agent {
     ) -> Self {
         let passed_on = PASSED_ON.map(HeaderName::from_static);
         let headers = passed_on.into_iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));
-        Self(Arc::new(Inner {
+        Self(Arc::new(AgentParts {
             app: Arc::clone(app),
             caller: caller.clone(),
             headers: headers.collect(),

@@ -32,35 +32,35 @@ fn message(records: usize) -> String {
 
 fn last_whole(list: &[u8]) -> (usize, usize) {
     let (mut end, mut items, mut depth) = (0, 0, 0_usize);
-    let mut text = Text::Outside;
+    let mut text = StringState::Outside;
     for (at, byte) in list.iter().enumerate() {
         text = match (text, byte) {
-            (Text::Inside, b'\\') => Text::Escaped,
-            (Text::Inside, b'"') => Text::Outside,
-            (Text::Inside | Text::Escaped, _) => Text::Inside,
-            (Text::Outside, b'"') => Text::Inside,
-            (Text::Outside, b'{' | b'[') => {
+            (StringState::Inside, b'\\') => StringState::Escaped,
+            (StringState::Inside, b'"') => StringState::Outside,
+            (StringState::Inside | StringState::Escaped, _) => StringState::Inside,
+            (StringState::Outside, b'"') => StringState::Inside,
+            (StringState::Outside, b'{' | b'[') => {
                 depth += 1;
-                Text::Outside
+                StringState::Outside
             }
             // The list ends here; only a member after it, such as `next`, was truncated.
-            (Text::Outside, b']') if depth == 0 => return (at, items + usize::from(at > 0)),
-            (Text::Outside, b'}' | b']') => {
+            (StringState::Outside, b']') if depth == 0 => return (at, items + usize::from(at > 0)),
+            (StringState::Outside, b'}' | b']') => {
                 depth = depth.saturating_sub(1);
-                Text::Outside
+                StringState::Outside
             }
-            (Text::Outside, b',') if depth == 0 => {
+            (StringState::Outside, b',') if depth == 0 => {
                 (end, items) = (at, items + 1);
-                Text::Outside
+                StringState::Outside
             }
-            (Text::Outside, _) => Text::Outside,
+            (StringState::Outside, _) => StringState::Outside,
         };
     }
     (end, items)
 }
 
 #[derive(Clone, Copy)]
-enum Text {
+enum StringState {
     Outside,
     Inside,
     Escaped,

@@ -19,7 +19,7 @@ struct Envelope<'a> {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct ListedName {
     name: String,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn payload(answer: &ApiAnswer) -> Option<&RawValue> {
 
 /// Returns the names in a list, or in the beginning of a truncated list.
 pub(super) fn names(answer: &ApiAnswer) -> Option<Vec<String>> {
-    let listed: Vec<Named> = match answer.extent {
+    let listed: Vec<ListedName> = match answer.extent {
         Truncation::Whole => serde_json::from_str(payload(answer)?.get()).ok()?,
         Truncation::Beginning => {
             let beginning = cut::cut(&answer.body, |_| "")?;

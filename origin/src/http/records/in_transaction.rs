@@ -5,7 +5,7 @@ use super::super::request_context::RequestContext;
 use super::{Failure, read};
 use crate::database::DbError;
 use crate::database::run::{SessionEffect, Written, integer_json};
-use crate::database::transaction::{AnswerBudget, Rows, Transaction};
+use crate::database::transaction::{AnswerBudget, EncodedRows, Transaction};
 use crate::http::respond::ETag;
 use crate::query::catalog::{Layout, Traits};
 use crate::query::plan::include::Included;
@@ -32,13 +32,13 @@ pub(in crate::http) struct InTransaction<'w, 't> {
     pub(in crate::http) budget: &'w mut AnswerBudget,
 }
 
-pub(in crate::http) struct Done {
+pub(in crate::http) struct OperationAnswer {
     pub(in crate::http) payload: Vec<u8>,
     pub(in crate::http) cut: Option<Cut>,
     pub(in crate::http) inserted: Option<(InsertAnswer, Written)>,
 }
 
-impl From<Vec<u8>> for Done {
+impl From<Vec<u8>> for OperationAnswer {
     fn from(payload: Vec<u8>) -> Self {
         Self { payload, cut: None, inserted: None }
     }
@@ -52,14 +52,14 @@ pub(in crate::http) enum Cut {
 }
 
 impl InTransaction<'_, '_> {
-    pub(in crate::http) async fn run(&mut self, plan: Plan<'_>) -> Result<Done, Failure> {
+    pub(in crate::http) async fn run(&mut self, plan: Plan<'_>) -> Result<OperationAnswer, Failure> {
         match plan {
             Plan::Select(select, _) => {
                 let limit = select.limit().filter(|_| select.reads_one_more());
                 let cut = if select.is_limited() { Cut::ByMaximum } else { Cut::ByLimit };
                 let rows = self.select(select, limit).await?;
                 let payload = [&b"["[..], &rows.json, b"]"].concat();
-                Ok(Done { payload, cut: rows.has_more.then_some(cut), inserted: None })
+                Ok(OperationAnswer { payload, cut: rows.has_more.then_some(cut), inserted: None })
             }
             Plan::SelectOne(select, _) => only(self.select(select, None).await?),
             Plan::SelectByKey(read) => {
@@ -75,14 +75,16 @@ impl InTransaction<'_, '_> {
                 let statements = sql::insert(insert, self.scope, self.context.app().bounds.packet_max_bytes);
                 self.insert(statements, answer).await
             }
-            Plan::Update(update, steps) => self.change(sql::update(update, self.scope), steps).await.map(Done::from),
+            Plan::Update(update, steps) => {
+                self.change(sql::update(update, self.scope), steps).await.map(OperationAnswer::from)
+            }
             Plan::Delete(delete, steps) => {
-                self.change(vec![sql::delete(delete, self.scope)], steps).await.map(Done::from)
+                self.change(vec![sql::delete(delete, self.scope)], steps).await.map(OperationAnswer::from)
             }
         }
     }
 
-    async fn select(&mut self, select: Select, limit: Option<u64>) -> Result<Rows, DbError> {
+    async fn select(&mut self, select: Select, limit: Option<u64>) -> Result<EncodedRows, DbError> {
         let (layout, includes) = (Arc::clone(select.layout()), select.includes().to_vec());
         self.rows(sql::select(select, self.scope), &layout, &includes, limit).await
     }
@@ -93,7 +95,7 @@ impl InTransaction<'_, '_> {
         layout: &Layout,
         includes: &[Included],
         limit: Option<u64>,
-    ) -> Result<Rows, DbError> {
+    ) -> Result<EncodedRows, DbError> {
         self.transaction.rows(statement, layout, includes, self.effect, limit, self.budget).await
     }
 
@@ -208,15 +210,15 @@ impl InTransaction<'_, '_> {
         })
     }
 
-    async fn insert(&mut self, statements: Vec<Statement>, answer: InsertAnswer) -> Result<Done, Failure> {
+    async fn insert(&mut self, statements: Vec<Statement>, answer: InsertAnswer) -> Result<OperationAnswer, Failure> {
         let written = self.execute(statements, answer == InsertAnswer::Count, None).await?;
         let payload = inserted(&written, answer);
         self.budget.take(written.records.len(), payload.len())?;
-        Ok(Done { payload, cut: None, inserted: Some((answer, written)) })
+        Ok(OperationAnswer { payload, cut: None, inserted: Some((answer, written)) })
     }
 }
 
-fn only(rows: Rows) -> Result<Done, Failure> {
+fn only(rows: EncodedRows) -> Result<OperationAnswer, Failure> {
     match rows.count {
         0 => Err(read::not_found().into()),
         1 => Ok(rows.json.into()),

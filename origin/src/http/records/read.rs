@@ -59,7 +59,7 @@ impl Attempt<'_> {
         let Some(keyset) = select.keyset() else {
             return Ok(None);
         };
-        let shared = sql::shared_by_pages(select, scope);
+        let shared = sql::cursor_basis(select, scope);
         let cursors = self.context.app().cursors.of_read(self.context.caller().project(), &shared);
         read.window.after.as_deref().map(|token| cursors.check(token)).transpose()?;
         Ok(Some(NextPage { cells: keyset.cells().to_vec(), cursors }))

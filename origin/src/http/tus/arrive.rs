@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
-pub(super) struct Outcome {
+pub(super) struct ReceivedUpload {
     pub(super) row: UploadRow,
     pub(super) offset: u64,
     /// The published file; `None` if the upload is incomplete or the file was deleted meanwhile.
@@ -22,7 +22,7 @@ pub(super) struct Outcome {
 }
 
 pub(super) struct Arrival {
-    pub(super) outcome: Result<Outcome, Problem>,
+    pub(super) outcome: Result<ReceivedUpload, Problem>,
     pub(super) body: Body,
 }
 
@@ -40,7 +40,7 @@ pub(super) async fn run(
         if upload.is_complete() {
             return finish(&app, caller.key_id(), &rights, upload).await;
         }
-        Ok(Outcome { offset: upload.offset(), row: upload.row().clone(), file: None })
+        Ok(ReceivedUpload { offset: upload.offset(), row: upload.row().clone(), file: None })
     };
     let outcome = outcome.await;
     Arrival { outcome, body }
@@ -85,16 +85,16 @@ async fn finish(
     caller: Uuid,
     rights: &UploadRights,
     mut upload: LockedUpload,
-) -> Result<Outcome, Problem> {
+) -> Result<ReceivedUpload, Problem> {
     let offset = upload.offset();
     match publish(app, caller, rights, &mut upload).await {
-        Ok(file) => Ok(Outcome { row: upload.end(file.id).await, offset, file: Some(file) }),
+        Ok(file) => Ok(ReceivedUpload { row: upload.end(file.id).await, offset, file: Some(file) }),
         Err(problem) if problem.status() >= 500 || problem.code().retryable() => Err(problem),
         Err(problem) => {
             // If a response of MariaDB was lost, this upload may be published already and itself occupy the name.
             if let Some(id) = upload.refresh().await? {
                 let file = app.library.get(&upload.row().project, id).await?;
-                return Ok(Outcome { row: upload.end(id).await, offset, file });
+                return Ok(ReceivedUpload { row: upload.end(id).await, offset, file });
             }
             upload.give_up().await?;
             Err(Problem::new(problem.code(), format!("{} The upload is gone.", problem.message()))

@@ -3,7 +3,7 @@
 use crate::clock::now;
 use crate::crash_points::{self, Point};
 use crate::database::media::ObjectKey;
-use crate::database::media::{FileScope, FinishedUpload, MediaTable, NewRow, NewRows, StoredObject, Uploader};
+use crate::database::media::{ChangeableFiles, FinishedUpload, MediaTable, NewRow, NewRows, StoredObject, Uploader};
 use crate::media::intake::Examined;
 use crate::media::store::{Staged, Store, StoreError};
 use bytes::Bytes;
@@ -30,7 +30,7 @@ pub struct Publication {
     pub project: ProjectName,
     pub folder: FolderPath,
     pub existing: Existing,
-    pub replaceable: FileScope,
+    pub replaceable: ChangeableFiles,
     pub files: Vec<Examined>,
     pub uploader: Option<Uploader>,
     pub upload: Option<FinishedUpload>,

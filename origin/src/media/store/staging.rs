@@ -36,12 +36,12 @@ pub struct Staging {
 #[derive(Debug)]
 enum Job {
     Idle(Box<StagedFile>),
-    Running(JoinHandle<Done>),
+    Running(JoinHandle<FinishedWrite>),
     Failed,
 }
 
 #[derive(Debug)]
-struct Done {
+struct FinishedWrite {
     file: Box<StagedFile>,
     buffer: Vec<u8>,
     outcome: std::io::Result<()>,
@@ -113,7 +113,7 @@ impl Staging {
         let buffer = mem::replace(&mut self.buffer, mem::take(&mut self.spare));
         self.job = Job::Running(spawn_blocking(move || {
             let outcome = work(&mut file, &buffer);
-            Done { file, buffer, outcome }
+            FinishedWrite { file, buffer, outcome }
         }));
         Ok(())
     }

@@ -23,7 +23,7 @@ impl Members {
         &self.text[start..self.ends[at] as usize]
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         self.text.len() + size_of_val(&*self.ends)
     }
 }

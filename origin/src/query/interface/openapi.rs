@@ -90,7 +90,7 @@ fn paths(interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
         serde_json::to_writer(&mut *out, &operations.path_item())?;
     }
     let of_database: Operations = template::read::<Vec<Template>>(OF_DATABASE)?.into_iter().collect();
-    let of_database = template::Text::new(&of_database.path_item())?;
+    let of_database = template::TemplateText::new(&of_database.path_item())?;
     for (name, _) in &interface.databases {
         separator.write(out)?;
         let (component, name) = (identifier::component(name.as_str()), name.as_str());

@@ -72,7 +72,7 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    pub(super) fn answered(self) -> Value {
+    pub(super) fn schema_of_output(self) -> Value {
         match self {
             Self::Integer { min, max } => json!({"type": "integer", "minimum": min, "maximum": max}),
             Self::Long { min, max } => json!({"anyOf": [
@@ -102,7 +102,7 @@ impl<'a> ValueType<'a> {
         }
     }
 
-    pub(super) fn accepted(self) -> Value {
+    pub(super) fn schema_of_input(self) -> Value {
         let integer = |min: i64, max: u64| {
             json!({"anyOf": [
                 {"type": "integer", "minimum": min, "maximum": max},
@@ -119,7 +119,7 @@ impl<'a> ValueType<'a> {
             Self::Integer { min, max } => integer(min, max.unsigned_abs()),
             Self::Long { min, max } => integer(min, max),
             Self::Float | Self::Decimal { .. } => number(),
-            Self::Text { .. } => text(self.answered()),
+            Self::Text { .. } => text(self.schema_of_output()),
             Self::Formed(_, example) => json!({"type": "string", "examples": [example]}),
             Self::DateTime { .. } => {
                 json!({"type": "string", "examples": ["2026-11-20 08:36:16", "2026-11-20T10:36:16+02:00"]})
@@ -131,7 +131,7 @@ impl<'a> ValueType<'a> {
             Self::Set(members) => {
                 json!({"type": "string", "description": of_set(members), "examples": members.iter().take(1).collect::<Vec<_>>()})
             }
-            Self::Enum(_) | Self::Json | Self::Geometry => self.answered(),
+            Self::Enum(_) | Self::Json | Self::Geometry => self.schema_of_output(),
         }
     }
 

@@ -167,7 +167,7 @@ impl InsertOne {
         let cells = cells.map(|(at, cell)| cell.as_ref().map(|operand| (*at, operand.form)));
         let shape =
             RowShape { table: Arc::clone(table), cells: cells.collect::<Option<_>>()?, returning: returning.to_vec() };
-        (shape.max_rows() > 1).then(|| Self {
+        (shape.insert_max_rows() > 1).then(|| Self {
             shape: Arc::new(shape),
             values: std::mem::take(row).into_iter().flatten().map(|cell| cell.param).collect(),
         })
@@ -205,7 +205,7 @@ impl RowShape {
         &self.returning
     }
 
-    pub fn max_rows(&self) -> usize {
+    pub fn insert_max_rows(&self) -> usize {
         COALESCED_INSERT_MAX_ROWS.min(COALESCED_INSERT_MAX_VALUES / self.cells.len().max(1))
     }
 }

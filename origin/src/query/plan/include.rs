@@ -86,7 +86,7 @@ impl Included {
     }
 
     /// Returns the SELECTs for the keys, which are padded to a rounded number, so that few statements are prepared.
-    pub fn selects(&self, batch: Batch, keys: &[&[Param]]) -> Vec<Select> {
+    pub fn selects_for(&self, batch: Batch, keys: &[&[Param]]) -> Vec<Select> {
         let scope = self.table.scope(self.table.access_name());
         let operand = |column_ref: &ColumnRef, value: &Param| stored(scope.column(*column_ref).kind, value.clone());
         match batch {

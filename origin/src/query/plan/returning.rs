@@ -7,7 +7,7 @@ use super::filter::{IdPurpose, by_id};
 use super::keyset::stored;
 use super::output::Cells;
 use super::scope::Scope;
-use super::{Change, ColumnRef, Expression, Operand, Output, Param, Predicate, Select};
+use super::{ColumnChange, ColumnRef, Expression, Operand, Output, Param, Predicate, Select};
 use crate::query::catalog::{Column, Kind, Layout, Table};
 use shared::envelope::ColumnLabels;
 use shared::error::{ErrorCode, Problem};
@@ -224,7 +224,7 @@ impl Reread {
     pub(super) fn of(
         returning: Returning,
         (target, filter): (&WriteTarget, &Predicate),
-        (changes, max_affected): (&[(usize, Change)], Option<MaxAffected>),
+        (changes, max_affected): (&[(usize, ColumnChange)], Option<MaxAffected>),
         table: &Table,
     ) -> Result<Self, Problem> {
         let changes_key = |key: &[usize]| changes.iter().any(|(at, _)| key.contains(at));
@@ -243,14 +243,14 @@ impl Reread {
             let column = table.column(*at);
             let new = match changes.iter().find(|(changed, _)| changed == at) {
                 None => None,
-                Some((_, Change::Set(_))) if bind::rounds(column) => {
+                Some((_, ColumnChange::Set(_))) if bind::rounds(column) => {
                     return Err(unfit(
                         table,
                         "the update sets a floating number with a fixed number of digits in the key of the records",
                     ));
                 }
-                Some((_, Change::Set(operand))) => Some(bind::as_stored(column, operand.clone())),
-                Some((_, Change::Add(_))) => return Err(unfit(table, "$add changes the key of the records")),
+                Some((_, ColumnChange::Set(operand))) => Some(bind::as_stored(column, operand.clone())),
+                Some((_, ColumnChange::Add(_))) => return Err(unfit(table, "$add changes the key of the records")),
             };
             Ok((*at, column.kind, new))
         });
@@ -296,9 +296,9 @@ impl KeyedReread {
     }
 }
 
-pub(super) fn change(column: &Column, value: &Value) -> Result<Change, Problem> {
+pub(super) fn change(column: &Column, value: &Value) -> Result<ColumnChange, Problem> {
     match bind::addend(column, value)? {
-        Some(operand) => Ok(Change::Add(operand)),
-        None => bind::value(column, value, BindFor::Store).map(Change::Set),
+        Some(operand) => Ok(ColumnChange::Add(operand)),
+        None => bind::value(column, value, BindFor::Store).map(ColumnChange::Set),
     }
 }

@@ -6,8 +6,8 @@ use super::filter::IdPurpose;
 use super::returning::{change, check_engine, without_transactions};
 use super::scope::Scope;
 use super::{
-    Change, Delete, Insert, InsertAnswer, InsertCheck, InsertOne, MaxAffected, OnConflict, Operand, Plan, PlanLimits,
-    Predicate, Reread, Returning, TransactionSteps, Update, filter,
+    ColumnChange, Delete, Insert, InsertAnswer, InsertCheck, InsertOne, MaxAffected, OnConflict, Operand, Plan,
+    PlanLimits, Predicate, Reread, Returning, TransactionSteps, Update, filter,
 };
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Faults, Problem};
@@ -270,7 +270,7 @@ pub(super) fn update<'p>(
             let at = writable_column(name, table, &rules)?;
             match change(table.column(at), value)? {
                 // Whether the sum overflows would reveal the value of the hidden field.
-                Change::Add(_) if table.find(name).is_none() => {
+                ColumnChange::Add(_) if table.find(name).is_none() => {
                     Err(role_forbids("add to a field that it may not read"))
                 }
                 change => Ok((at, change)),
@@ -280,7 +280,7 @@ pub(super) fn update<'p>(
     let mut changes: Vec<_> = changes.collect();
     let target = faults.check(|| target(&update.target, scope, Action::Update));
     faults.end()?;
-    changes.extend(rules.set().iter().map(|(at, operand)| (*at, Change::Set(operand.clone()))));
+    changes.extend(rules.set().iter().map(|(at, operand)| (*at, ColumnChange::Set(operand.clone()))));
     let rule = rules.rows().map(|rule| Predicate::clone(rule));
     let check = rule.clone().filter(|rule| {
         let changed: Vec<_> = changes.iter().map(|(at, _)| *at).collect();

@@ -7,7 +7,7 @@ use super::predicate::{self, filter};
 use super::{ResultColumns, Statement, returning};
 use crate::query::catalog::Kind;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{Change, Delete, Param, Update};
+use crate::query::plan::{ColumnChange, Delete, Param, Update};
 
 /// Renders an UPDATE, and a second statement for its transaction if the changed records must meet the role's condition.
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
@@ -19,8 +19,8 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     sql.syntax("UPDATE ").table(scope.root()).syntax(" SET ").list(changes, |sql, (at, change)| {
         sql.column(scope.root(), at).syntax(" = ");
         match change {
-            Change::Set(operand) => sql.operand(operand),
-            Change::Add(operand) => sql.column(scope.root(), at).syntax(" + ").operand(operand),
+            ColumnChange::Set(operand) => sql.operand(operand),
+            ColumnChange::Add(operand) => sql.column(scope.root(), at).syntax(" + ").operand(operand),
         };
     });
     let Some(check) = check else {

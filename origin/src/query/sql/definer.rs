@@ -19,7 +19,7 @@ pub fn blank_definer(statement: &mut [u8]) -> Option<String> {
 }
 
 fn find(text: &[u8]) -> Option<(String, Range<usize>)> {
-    let mut reader = Reader::new(text);
+    let mut reader = SqlReader::new(text);
     if !reader.word()?.eq_ignore_ascii_case(b"CREATE") {
         return None;
     }
@@ -44,12 +44,12 @@ fn find(text: &[u8]) -> Option<(String, Range<usize>)> {
     None
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct SqlReader<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SqlReader<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
         Self { text, at: 0 }
     }

@@ -1,7 +1,7 @@
 //! Splits a file of SQL, such as a dump by `mariadb-dump`, `mysqldump` or phpMyAdmin, into statements as MariaDB would,
 //! and finds what the statements do with databases. Knows `DELIMITER`, but no other command of a client.
 
-use super::definer::Reader;
+use super::definer::SqlReader;
 
 /// Enough to decide what follows: a delimiter or the word DELIMITER.
 const LOOKED_AT_BYTES: usize = 32;
@@ -21,7 +21,7 @@ pub struct Quoting {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ScanState {
     Code,
     Quote(u8),
     LineComment,
@@ -34,7 +34,7 @@ pub struct Script {
     at: usize,
     code_at: Option<usize>,
     line: usize,
-    state: State,
+    state: ScanState,
     delimiter: Vec<u8>,
     pub quoting: Quoting,
 }
@@ -46,7 +46,7 @@ impl Default for Script {
             at: 0,
             code_at: None,
             line: 1,
-            state: State::Code,
+            state: ScanState::Code,
             delimiter: b";".to_vec(),
             quoting: Quoting::default(),
         }
@@ -77,7 +77,7 @@ impl Script {
                 return None;
             }
             match self.state {
-                State::Code if self.code_at.is_none() && is_delimiter_command(rest) => {
+                ScanState::Code if self.code_at.is_none() && is_delimiter_command(rest) => {
                     let end = memchr::memchr(b'\n', rest);
                     if end.is_none() && !ended {
                         return None;
@@ -91,21 +91,21 @@ impl Script {
                     }
                     self.at += length;
                 }
-                State::Code if rest.starts_with(&self.delimiter) => {
+                ScanState::Code if rest.starts_with(&self.delimiter) => {
                     let length = self.delimiter.len();
                     if self.code_at.is_some() {
                         return Some(self.take(length));
                     }
                     self.at += length;
                 }
-                State::Code => self.read_code(),
-                State::Quote(quote) => self.read_quoted(quote),
-                State::LineComment => match memchr::memchr(b'\n', rest) {
-                    Some(end) => self.skip_to(end, State::Code),
+                ScanState::Code => self.read_code(),
+                ScanState::Quote(quote) => self.read_quoted(quote),
+                ScanState::LineComment => match memchr::memchr(b'\n', rest) {
+                    Some(end) => self.skip_to(end, ScanState::Code),
                     None => self.at = self.buffer.len(),
                 },
-                State::Comment => match memchr::memmem::find(rest, b"*/") {
-                    Some(end) => self.skip_to(end + 2, State::Code),
+                ScanState::Comment => match memchr::memmem::find(rest, b"*/") {
+                    Some(end) => self.skip_to(end + 2, ScanState::Code),
                     // The comment's end may be cut in the middle.
                     None => self.at = self.buffer.len() - usize::from(!ended),
                 },
@@ -113,28 +113,28 @@ impl Script {
         }
     }
 
-    fn skip_to(&mut self, length: usize, state: State) {
+    fn skip_to(&mut self, length: usize, state: ScanState) {
         self.at += length;
         self.state = state;
     }
 
     fn read_code(&mut self) {
         let (state, length) = match &self.buffer[self.at..] {
-            [quote @ (b'\'' | b'"' | b'`'), ..] => (State::Quote(*quote), 1),
-            [b'#', ..] => (State::LineComment, 1),
+            [quote @ (b'\'' | b'"' | b'`'), ..] => (ScanState::Quote(*quote), 1),
+            [b'#', ..] => (ScanState::LineComment, 1),
             // MariaDB's rule; its client wants whitespace after the sign.
-            [b'-', b'-', next, ..] if *next == b' ' || next.is_ascii_control() => (State::LineComment, 2),
-            [b'-', b'-'] => (State::LineComment, 2),
+            [b'-', b'-', next, ..] if *next == b' ' || next.is_ascii_control() => (ScanState::LineComment, 2),
+            [b'-', b'-'] => (ScanState::LineComment, 2),
             // The content of an executable comment is code.
-            [b'/', b'*', b'!', ..] | [b'/', b'*', b'M', b'!', ..] => (State::Code, 3),
-            [b'/', b'*', ..] => (State::Comment, 2),
+            [b'/', b'*', b'!', ..] | [b'/', b'*', b'M', b'!', ..] => (ScanState::Code, 3),
+            [b'/', b'*', ..] => (ScanState::Comment, 2),
             [first, ..] if first.is_ascii_whitespace() => {
                 self.at += 1;
                 return;
             }
-            _ => (State::Code, 1),
+            _ => (ScanState::Code, 1),
         };
-        if !matches!(state, State::LineComment | State::Comment) && self.code_at.is_none() {
+        if !matches!(state, ScanState::LineComment | ScanState::Comment) && self.code_at.is_none() {
             self.code_at = Some(self.at);
         }
         self.skip_to(length, state);
@@ -151,7 +151,7 @@ impl Script {
             Some(at) if rest[at] == b'\\' || rest.get(at + 1) == Some(&quote) => {
                 self.at = (self.at + at + 2).min(self.buffer.len());
             }
-            Some(at) => self.skip_to(at + 1, State::Code),
+            Some(at) => self.skip_to(at + 1, ScanState::Code),
         }
     }
 
@@ -163,7 +163,7 @@ impl Script {
         self.line += newlines(&self.buffer[..self.at]);
         self.buffer.drain(..self.at);
         self.at = 0;
-        self.state = State::Code;
+        self.state = ScanState::Code;
         ScriptStatement { line, text }
     }
 }
@@ -189,7 +189,7 @@ pub enum DatabaseUse {
 
 impl DatabaseUse {
     pub fn of(statement: &[u8]) -> Self {
-        let mut reader = Reader::new(statement);
+        let mut reader = SqlReader::new(statement);
         let mut word = || reader.word().map(<[u8]>::to_ascii_uppercase).unwrap_or_default();
         let first = word();
         match first.as_slice() {

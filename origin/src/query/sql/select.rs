@@ -41,7 +41,7 @@ pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Stateme
     let table = included.table();
     let scope = table.scope(table.access_name());
     let mut sql = Builder::new();
-    let mut selects = included.selects(batch, keys);
+    let mut selects = included.selects_for(batch, keys);
     match (selects.len(), selects.pop()) {
         (1, Some(select)) => write(&mut sql, select, &scope),
         (_, last) => {
@@ -73,7 +73,7 @@ pub fn explain(select: Select, scope: &Scope<'_>) -> Statement {
 
 /// What all pages of a read share, for their cursors: tables, joins, conditions, groups and order, but not the limit or
 /// the selected fields (unless DISTINCT rows are sorted by them). Never executed.
-pub fn shared_by_pages(select: &Select, scope: &Scope<'_>) -> Statement {
+pub fn cursor_basis(select: &Select, scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT ").syntax(distinct(select.rows));
     from(&mut sql, select.joins.clone(), select.filter.clone(), scope);

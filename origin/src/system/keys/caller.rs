@@ -1,7 +1,7 @@
 //! The authenticated sender of a request: a verified key or token, and its rights.
 
 use crate::database::Lessee;
-use crate::database::media::{FileScope, ReadableFiles, Uploader};
+use crate::database::media::{ChangeableFiles, ReadableFiles, Uploader};
 use crate::media::rights::{self, UploadRights};
 use crate::query::catalog::Reference;
 use crate::query::interface::MediaInterface;
@@ -111,7 +111,7 @@ impl Caller {
         MediaInterface {
             read: !self.readable_files().is_empty(),
             upload,
-            delete: self.changeable_files() != FileScope::None,
+            delete: self.changeable_files() != ChangeableFiles::None,
         }
     }
 
@@ -134,10 +134,10 @@ impl Caller {
         }
     }
 
-    pub fn changeable_files(&self) -> FileScope {
+    pub fn changeable_files(&self) -> ChangeableFiles {
         match self.role() {
             Some(role) => rights::scope_of(role.role().media(), self.as_uploader(role)),
-            None => FileScope::All,
+            None => ChangeableFiles::All,
         }
     }
 

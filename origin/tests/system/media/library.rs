@@ -8,7 +8,7 @@ use futures_util::TryStreamExt as _;
 use mysql_async::prelude::Queryable;
 use origin::clock::now;
 use origin::config::StoreAddress;
-use origin::database::media::{FileScope, MediaTable, ObjectKey};
+use origin::database::media::{ChangeableFiles, MediaTable, ObjectKey};
 use origin::media::image::{Picture, Thumbnail};
 use origin::media::intake::Examined;
 use origin::media::library::{Library, Ownership, Publication, SweepError, SweepTerms, Swept};
@@ -70,7 +70,7 @@ impl Shelf {
             project: self.project.clone(),
             folder: FolderPath::parse("f").unwrap(),
             existing,
-            replaceable: FileScope::All,
+            replaceable: ChangeableFiles::All,
             uploader: None,
             files: examined,
             upload: None,
@@ -141,9 +141,9 @@ async fn replaced_and_deleted_files_leave_the_store() {
     }
     let row = shelf.library.table().lookup(&path(&shelf.project, "f", "a")).await;
     let id = row.unwrap().unwrap().id;
-    let deleted = shelf.library.delete(&shelf.project, id, FileScope::All).await.unwrap();
+    let deleted = shelf.library.delete(&shelf.project, id, ChangeableFiles::All).await.unwrap();
     assert_eq!(deleted.map(|row| row.id), Some(id));
-    assert_eq!(shelf.library.delete(&shelf.project, id, FileScope::All).await.unwrap(), None);
+    assert_eq!(shelf.library.delete(&shelf.project, id, ChangeableFiles::All).await.unwrap(), None);
     assert_eq!(shelf.stored().await.len(), 2);
     assert_eq!(shelf.stored().await, shelf.named(&["b"]).await);
 }

@@ -2,7 +2,7 @@
 
 use mysql_async::Row;
 use mysql_async::prelude::Queryable;
-use origin::database::media::{FileScope, TableError, Uploader, WriteError};
+use origin::database::media::{ChangeableFiles, TableError, Uploader, WriteError};
 use shared::error::ErrorCode;
 use shared::upload::{Existing, Visibility};
 
@@ -32,7 +32,7 @@ async fn what_is_written_is_found_by_path_and_by_id() {
     }
     let (_, other) = library("media-other").await;
     assert_eq!(table.get(&other, first.id).await.unwrap(), None);
-    assert_eq!(table.delete(&other, first.id, FileScope::All).await.unwrap(), None);
+    assert_eq!(table.delete(&other, first.id, ChangeableFiles::All).await.unwrap(), None);
     // All objects have left the ledger.
     assert!(table.mark_for_deletion(&any_project(), &keys(&files)).await.unwrap().is_empty());
 }
@@ -124,7 +124,7 @@ async fn a_file_is_replaced_and_deleted_only_in_the_scope_of_the_caller() {
         (files.existing, files.uploader, files.replaceable) = (Existing::IsReplaced, uploader, replaceable);
         files
     };
-    for (uploader, scope) in [(bob, FileScope::Own(bob)), (ann, FileScope::None)] {
+    for (uploader, scope) in [(bob, ChangeableFiles::Own(bob)), (ann, ChangeableFiles::None)] {
         let refused = put(&table, &replace(Some(uploader), scope)).await.unwrap_err();
         assert!(matches!(refused, WriteError::Forbidden), "{refused}");
         let refused = table.delete(&project, first.id, scope).await.unwrap_err();
@@ -133,14 +133,14 @@ async fn a_file_is_replaced_and_deleted_only_in_the_scope_of_the_caller() {
     // Nothing of the refused uploads was written.
     assert_eq!(table.lookup(&path(&project, "f", "other")).await.unwrap(), None);
     assert_eq!(table.get(&project, first.id).await.unwrap().as_ref(), Some(&first));
-    let second = put(&table, &replace(Some(ann), FileScope::Own(ann))).await.unwrap().rows.remove(1);
+    let second = put(&table, &replace(Some(ann), ChangeableFiles::Own(ann))).await.unwrap().rows.remove(1);
     assert_eq!((second.id, second.uploader), (first.id, Some(ann)));
     // A file belongs to whoever uploaded its present bytes.
-    let third = put(&table, &replace(None, FileScope::All)).await.unwrap().rows.remove(1);
+    let third = put(&table, &replace(None, ChangeableFiles::All)).await.unwrap().rows.remove(1);
     assert_eq!((third.id, third.uploader), (first.id, None));
-    assert!(matches!(table.delete(&project, first.id, FileScope::Own(ann)).await, Err(WriteError::Forbidden)));
-    assert_eq!(table.delete(&project, first.id, FileScope::All).await.unwrap(), Some(third));
-    assert_eq!(table.delete(&project, first.id, FileScope::Own(ann)).await.unwrap(), None);
+    assert!(matches!(table.delete(&project, first.id, ChangeableFiles::Own(ann)).await, Err(WriteError::Forbidden)));
+    assert_eq!(table.delete(&project, first.id, ChangeableFiles::All).await.unwrap(), Some(third));
+    assert_eq!(table.delete(&project, first.id, ChangeableFiles::Own(ann)).await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -224,7 +224,7 @@ async fn deleting_takes_the_row_and_dooms_its_objects_once() {
     let deleters: Vec<_> = (0..6)
         .map(|_| {
             let (table, project, id) = (table.clone(), project.clone(), row.id);
-            tokio::spawn(async move { table.delete(&project, id, FileScope::All).await.unwrap() })
+            tokio::spawn(async move { table.delete(&project, id, ChangeableFiles::All).await.unwrap() })
         })
         .collect();
     let mut deleted = Vec::new();

@@ -20,7 +20,7 @@ impl Brackets {
         };
         let known = self.0.iter().position(|(known, _)| known == root);
         let at = known.unwrap_or_else(|| {
-            self.0.push((root.to_owned(), Node::Map(Members::default())));
+            self.0.push((root.to_owned(), Node::Map(NodeMap::default())));
             self.0.len() - 1
         });
         match self.0[at].1.insert(&path, value) {
@@ -65,17 +65,17 @@ fn split(name: &str) -> Option<(&str, Vec<&str>)> {
 /// A value or a map of nodes. A map from `a[]=…` or from `a[0]=…&a[1]=…` is converted to a list.
 enum Node {
     Leaf(Option<String>),
-    Map(Members),
+    Map(NodeMap),
 }
 
 #[derive(Default)]
-struct Members {
+struct NodeMap {
     list: Vec<(String, Node)>,
     /// Indexes in `list`, since a URL has room for hundreds of members of one object.
     by_name: HashMap<Box<str>, usize>,
 }
 
-impl Members {
+impl NodeMap {
     fn push(&mut self, name: String, node: Node) {
         self.by_name.insert(name.as_str().into(), self.list.len());
         self.list.push((name, node));
@@ -108,7 +108,7 @@ impl Node {
             }
             (Some(at), rest) => members.list[at].1.insert(rest, value),
             (None, rest) => {
-                let mut child = Self::Map(Members::default());
+                let mut child = Self::Map(NodeMap::default());
                 child.insert(rest, value)?;
                 members.push(key, child);
                 Ok(())
@@ -138,13 +138,13 @@ impl Node {
         match self {
             Self::Leaf(None) => "null".to_owned(),
             Self::Leaf(Some(text)) => quoted(text),
-            Self::Map(Members { list: members, .. }) if is_list(members) => {
+            Self::Map(NodeMap { list: members, .. }) if is_list(members) => {
                 let mut items: Vec<_> = members.iter().collect();
                 items.sort_by_key(|(index, _)| index.parse::<usize>().unwrap_or_default());
                 let items: Vec<_> = items.into_iter().map(|(_, item)| item.to_json()).collect();
                 format!("[{}]", items.join(","))
             }
-            Self::Map(Members { list: members, .. }) => {
+            Self::Map(NodeMap { list: members, .. }) => {
                 let members: Vec<_> =
                     members.iter().map(|(name, member)| format!("{}:{}", quoted(name), member.to_json())).collect();
                 format!("{{{}}}", members.join(","))

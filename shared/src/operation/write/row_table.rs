@@ -40,7 +40,7 @@ impl RowTable {
                 None => {
                     parts = whole;
                     let row = parts.next().unwrap_or_default();
-                    faults.add(|| no_row(&format!("batchData[{at}]"), row).with_row(at));
+                    faults.add(|| unreadable_row(&format!("batchData[{at}]"), row).with_row(at));
                     if faults.is_full() {
                         break;
                     }
@@ -62,13 +62,13 @@ impl RowTable {
             }
             table.check_room(BODY)?;
             let row = table.rows.len();
-            let no_row = || no_row(&format!("Line {line}"), text).with_row(row);
+            let unreadable_row = || unreadable_row(&format!("Line {line}"), text).with_row(row);
             if serde_json::from_str::<&RawValue>(text).is_err() || !text.starts_with('{') {
-                return Err(no_row());
+                return Err(unreadable_row());
             }
             let cells = table.cells(&mut RawParts::inside(text));
             let cells = cells.map_err(|problem| in_line(line, &problem).with_row(row))?;
-            table.push(cells.ok_or_else(no_row)?, BODY)?;
+            table.push(cells.ok_or_else(unreadable_row)?, BODY)?;
             import.begin_row(line);
         }
         let (fields, rows) = table.finish(BODY)?;
@@ -181,7 +181,7 @@ impl RowTable {
 
 const BODY: &str = "The body";
 
-fn no_row(name: &str, text: &str) -> Problem {
+fn unreadable_row(name: &str, text: &str) -> Problem {
     match (json::value(text), json::members(text)) {
         (Ok(Value::Object(_)), Err(fault)) => body(format!("{name} can't be read: {fault}.")),
         (Ok(other), _) => body(format!("{name} must be an object, not {}.", other.kind())),

@@ -3,7 +3,7 @@
 use crate::error::Problem;
 use crate::json::{lexer::Lexer, malformed};
 use crate::limits::UPLOAD_LABEL_MAX_BYTES;
-use crate::upload::base64::{self, Decoder};
+use crate::upload::base64::{self, Base64Decoder};
 use crate::upload::label::Label;
 use std::borrow::Cow;
 
@@ -39,7 +39,7 @@ enum Escape {
 }
 
 pub(super) struct ContentDecoder {
-    decoder: Decoder,
+    decoder: Base64Decoder,
     head: Head,
     prefix: Option<Vec<u8>>,
     label: Option<Label>,
@@ -54,7 +54,7 @@ pub(super) struct ContentDecoder {
 impl ContentDecoder {
     pub(super) fn new() -> Self {
         Self {
-            decoder: Decoder::new(),
+            decoder: Base64Decoder::new(),
             head: Head::Required,
             prefix: None,
             label: None,

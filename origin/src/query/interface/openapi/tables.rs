@@ -1,6 +1,6 @@
 //! The paths and schemas of tables.
 
-use super::template::{Operations, Template, Text, completed};
+use super::template::{Operations, Template, TemplateText, completed};
 use super::{Separator, WriteError, member};
 use crate::query::catalog::Column;
 use crate::query::catalog::relations::{Relation, RelationKind};
@@ -26,7 +26,7 @@ pub(super) fn paths(
     out: &mut Vec<u8>,
 ) -> Result<(), WriteError> {
     let templates = completed(templates);
-    let mut texts: HashMap<(&str, Vec<&'static str>), Option<Text>> = HashMap::new();
+    let mut texts: HashMap<(&str, Vec<&'static str>), Option<TemplateText>> = HashMap::new();
     for table in interface.tables() {
         let (component, name) = (table.component(), table.full_name());
         let base = format!("/crud/{}/{}", encoded(table.database()), encoded(table.name()));
@@ -41,7 +41,7 @@ pub(super) fn paths(
                         |template: &&Template| template.path == path && allowed.contains(&template.action.as_str());
                     let operations: Operations = templates.iter().filter(is_offered).cloned().collect();
                     let item = operations.path_item();
-                    new.insert((!operations.is_empty()).then(|| Text::new(&item)).transpose()?)
+                    new.insert((!operations.is_empty()).then(|| TemplateText::new(&item)).transpose()?)
                 }
             };
             if let Some(text) = text {
@@ -120,7 +120,7 @@ pub(super) fn schemas(
     let number_or_null = || or_null(json!({"type": "integer"}));
     if table.may(Action::Insert) {
         let key = match table.id() {
-            Some(Id::One(column)) => or_null(ValueType::of(column).answered()),
+            Some(Id::One(column)) => or_null(ValueType::of(column).schema_of_output()),
             Some(Id::Several(_)) => json!({}),
             None | Some(Id::Hidden) => number_or_null(),
         };
@@ -159,15 +159,15 @@ fn object<'a>(
 }
 
 fn record<'a>(table: &'a TableInterface, interface: &'a Interface) -> impl Iterator<Item = (&'a str, Value)> {
-    let columns = table.columns().iter().map(|column| (column.name.as_str(), answered(column)));
+    let columns = table.columns().iter().map(|column| (column.name.as_str(), schema_of_output(column)));
     columns.chain(table.included().into_iter().map(|(name, relations)| {
         let schemas: Vec<_> = relations.iter().map(|relation| related(relation, table, interface)).collect();
         (name, if let [one] = schemas.as_slice() { one.clone() } else { json!({"anyOf": schemas}) })
     }))
 }
 
-fn answered(column: &Column) -> Value {
-    let mut schema = ValueType::of(column).answered();
+fn schema_of_output(column: &Column) -> Value {
+    let mut schema = ValueType::of(column).schema_of_output();
     if column.nullable {
         schema = or_null(schema);
     }
@@ -198,7 +198,7 @@ fn insert(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), W
     let is_required = |column: &&&Column| column.required() && !set.contains(&column.name.as_str());
     let required: Vec<_> = given.iter().filter(is_required).map(|column| column.name.as_str()).collect();
     let properties = given.iter().map(|column| {
-        let schema = ValueType::of(column).accepted();
+        let schema = ValueType::of(column).schema_of_input();
         let takes_null = column.nullable || column.auto_increment;
         (column.name.as_str(), if takes_null { or_null(schema) } else { schema })
     });
@@ -210,7 +210,7 @@ fn update(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), W
     let given = table.given(Action::Update);
     let properties = given.iter().map(|column| {
         let kind = ValueType::of(column);
-        let schema = kind.accepted();
+        let schema = kind.schema_of_input();
         let schema = if column.nullable || column.auto_increment { or_null(schema) } else { schema };
         let schema = match kind.is_number(column) {
             true => json!({"anyOf": [schema, reference("Add")]}),

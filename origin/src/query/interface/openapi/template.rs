@@ -169,29 +169,29 @@ fn statuses(kind: &str) -> Vec<u16> {
 }
 
 #[derive(Debug)]
-pub(super) struct Text(Vec<Part>);
+pub(super) struct TemplateText(Vec<TextPart>);
 
 #[derive(Debug)]
-enum Part {
+enum TextPart {
     Text(String),
     Component,
     Name,
 }
 
-impl Text {
+impl TemplateText {
     pub(super) fn new(operations: &Map<String, Value>) -> serde_json::Result<Self> {
         let text = serde_json::to_string(operations)?;
         let text = text.get(1..text.len() - 1).unwrap_or_default();
         let mut parts = Vec::new();
         for (at, piece) in text.split(COMPONENT).enumerate() {
             if at > 0 {
-                parts.push(Part::Component);
+                parts.push(TextPart::Component);
             }
             for (at, piece) in piece.split(NAME).enumerate() {
                 if at > 0 {
-                    parts.push(Part::Name);
+                    parts.push(TextPart::Name);
                 }
-                parts.push(Part::Text(piece.to_owned()));
+                parts.push(TextPart::Text(piece.to_owned()));
             }
         }
         Ok(Self(parts))
@@ -202,9 +202,9 @@ impl Text {
         let name = quoted.get(1..quoted.len() - 1).unwrap_or_default();
         for part in &self.0 {
             out.extend_from_slice(match part {
-                Part::Text(text) => text.as_bytes(),
-                Part::Component => component.as_bytes(),
-                Part::Name => name.as_bytes(),
+                TextPart::Text(text) => text.as_bytes(),
+                TextPart::Component => component.as_bytes(),
+                TextPart::Name => name.as_bytes(),
             });
         }
     }

@@ -96,7 +96,7 @@ fn check_condition(
     if part == "update" && scope.column(column_ref).generated {
         return Err(format!("MariaDB computes {field}, so that no update could be checked"));
     }
-    if !test.mentions(CLAIM) {
+    if !test.has_value(CLAIM) {
         return predicate(condition, scope).map(drop).map_err(|problem| said(&problem));
     }
     let column = scope.column(column_ref);

@@ -41,7 +41,7 @@ fn use_of(condition: &Condition, mark: &str) -> Use {
             uses.into_iter().find(|found| *found != Use::Value).unwrap_or(Use::Value)
         }
         Condition::Not(part) => use_of(part, mark),
-        Condition::Test(_, test) if test.mentions(mark) => match test {
+        Condition::Test(_, test) if test.has_value(mark) => match test {
             Test::Like(_) => Use::Like,
             Test::Regexp(_) => Use::Regexp,
             Test::Match(MatchMode::Boolean, _) => Use::BooleanSearch,

@@ -28,7 +28,7 @@ struct Bytes;
 
 impl Weighter<(u64, TablePath), View> for Bytes {
     fn weight(&self, _: &(u64, TablePath), view: &View) -> u64 {
-        view.table.bytes()
+        view.table.memory_bytes()
     }
 }
 

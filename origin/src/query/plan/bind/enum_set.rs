@@ -38,7 +38,7 @@ fn index_of(members: &Members, text: &str, case: CaseSensitivity) -> Option<usiz
 pub(super) fn one<'a>(members: &Members, text: &'a str) -> Option<&'a str> {
     // Without strict SQL mode, MariaDB stores empty text for an invalid value.
     let blank = text.is_empty();
-    (blank || !matches!(find(members, text), Found::No)).then_some(text)
+    (blank || !matches!(find(members, text), MemberMatch::No)).then_some(text)
 }
 
 /// Returns the members to store, in the column's order. The whole text is returned unchanged at a part of which only
@@ -50,9 +50,9 @@ pub(super) fn several(members: &Members, text: &str) -> Option<String> {
     let mut parts: Vec<(usize, &str)> = Vec::new();
     for part in text.split(',') {
         match find(members, part) {
-            Found::At(index) => parts.push((index, part)),
-            Found::Perhaps => return Some(text.to_owned()),
-            Found::No => return None,
+            MemberMatch::At(index) => parts.push((index, part)),
+            MemberMatch::Perhaps => return Some(text.to_owned()),
+            MemberMatch::No => return None,
         }
     }
     parts.sort_unstable_by_key(|(index, _)| *index);
@@ -61,27 +61,27 @@ pub(super) fn several(members: &Members, text: &str) -> Option<String> {
     Some(parts.join(","))
 }
 
-enum Found {
+enum MemberMatch {
     At(usize),
     Perhaps,
     No,
 }
 
-fn find(members: &Members, text: &str) -> Found {
+fn find(members: &Members, text: &str) -> MemberMatch {
     if let Some(index) = members.iter().position(|member| member == text) {
-        return Found::At(index);
+        return MemberMatch::At(index);
     }
     // MariaDB takes a number for a member's index, even with whitespace around it.
     if text.trim().parse::<i64>().is_ok() {
-        return Found::No;
+        return MemberMatch::No;
     }
     let bare = |text: &str| text.trim_end_matches(' ').to_ascii_lowercase();
     let wanted = bare(text);
     match members.iter().position(|member| bare(member) == wanted) {
-        Some(index) => Found::At(index),
+        Some(index) => MemberMatch::At(index),
         // A collation may treat é as e.
-        None if !text.is_ascii() || members.iter().any(|member| !member.is_ascii()) => Found::Perhaps,
-        None => Found::No,
+        None if !text.is_ascii() || members.iter().any(|member| !member.is_ascii()) => MemberMatch::Perhaps,
+        None => MemberMatch::No,
     }
 }
 

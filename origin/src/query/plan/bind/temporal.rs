@@ -37,13 +37,13 @@ pub(super) fn time(text: &str) -> Option<String> {
         moment.at_utc()?.clock?.write(&mut text);
         return Some(text);
     }
-    let mut reader = Reader(text.trim());
+    let mut reader = TemporalReader(text.trim());
     let mut text = String::with_capacity(TEXT_BYTES);
     if reader.skip("-") {
         text.push('-');
     }
     let clock = reader.clock(3)?;
-    reader.skip_any("Zz");
+    reader.skip_one_of("Zz");
     clock.write(&mut text);
     (reader.0.is_empty() && clock.hour <= TIME_MAX_HOURS && clock.second <= 59).then_some(text)
 }
@@ -123,10 +123,10 @@ impl Clock<'_> {
 impl<'a> Moment<'a> {
     /// Reads `YYYY-MM-DD[( |T)HH:MM[:SS[.f]][Z|±HH[[:]MM]]]`; month, day and parts of the time may have one digit.
     fn parse(text: &'a str) -> Option<Self> {
-        let mut reader = Reader(text.trim());
+        let mut reader = TemporalReader(text.trim());
         let day = reader.day()?;
         let mut moment = Self { day, clock: None, offset: 0 };
-        if reader.skip_any(" Tt") {
+        if reader.skip_one_of(" Tt") {
             let clock = reader.clock(2)?;
             let zone = reader.zone();
             moment.offset = zone.unwrap_or_default();
@@ -196,16 +196,16 @@ impl<'a> Moment<'a> {
     }
 }
 
-struct Reader<'a>(&'a str);
+struct TemporalReader<'a>(&'a str);
 
-impl<'a> Reader<'a> {
+impl<'a> TemporalReader<'a> {
     fn skip(&mut self, mark: &str) -> bool {
         let rest = self.0.strip_prefix(mark);
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
     }
 
-    fn skip_any(&mut self, marks: &str) -> bool {
+    fn skip_one_of(&mut self, marks: &str) -> bool {
         let rest = self.0.strip_prefix(|c: char| marks.contains(c));
         self.0 = rest.unwrap_or(self.0);
         rest.is_some()
@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
 
     /// Reads `Z`, `±HH`, `±HHMM` or `±HH:MM` as seconds east of UTC.
     fn zone(&mut self) -> Option<i64> {
-        if self.skip_any("Zz") {
+        if self.skip_one_of("Zz") {
             return Some(0);
         }
         let east = match self.0.as_bytes().first()? {
