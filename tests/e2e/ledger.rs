@@ -192,11 +192,12 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
         let refusal = details["errno"].is_u64() && details["sqlState"].as_str().is_some_and(|state| state.len() == 5);
         let operation = details["operation"].is_u64() && answer.what.contains("/api/v1/batch");
         let name = |key: &str| details[key].as_str().is_some_and(|name| !name.is_empty());
-        let others = [name("field"), name("constraint"), details["row"].is_u64(), operation];
+        let reason = name("reason") && *code == *ErrorCode::ResyncRequired.as_str();
+        let others = [name("field"), name("constraint"), reason, details["row"].is_u64(), operation];
         let count = 2 * usize::from(refusal) + others.iter().filter(|holds| **holds).count();
         hold(
             count > 0 && keys(details).len() == count,
-            "details carry errno and sqlState, field, constraint and row, and the operation of a batch",
+            "details carry errno and sqlState, field, constraint, reason and row, and the operation of a batch",
         );
     }
     let text = String::from_utf8_lossy(&answer.body).into_owned();

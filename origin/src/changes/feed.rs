@@ -2,10 +2,10 @@
 //! those who wait for them. Runs only while somebody follows a table.
 
 use crate::database::log_position::LogPosition;
-use crate::database::position::Gtid;
 use crate::database::log_reader::{
     FollowedTables, LogError, LogExtent, LogPiece, LogReader, LogSource, ResyncReason, TableFacts,
 };
+use crate::database::position::Gtid;
 use shared::operation::TablePath;
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
@@ -85,7 +85,7 @@ impl Wake {
 }
 
 /// What a waiter waits for in a table: any change, or one of rows with this value.
-pub type WaitedFor = (TablePath, Option<(Box<str>, Box<str>)>);
+pub(super) type WaitedFor = (TablePath, Option<(Box<str>, Box<str>)>);
 
 /// A place among those who wait; left on drop.
 pub struct Waiter {
@@ -204,8 +204,7 @@ impl Feed {
         }
         let generation = self.0.followed.insert(table.clone(), facts.ancestors.clone());
         let (since, waiters) = (state.head.clone(), Waiters::default());
-        let followed =
-            FollowedTable { facts: facts.clone(), asked_at: now, used_at: now, generation, since, waiters };
+        let followed = FollowedTable { facts: facts.clone(), asked_at: now, used_at: now, generation, since, waiters };
         state.tables.insert(table.clone(), followed);
         Ok(())
     }
@@ -374,7 +373,8 @@ impl Feed {
         }
         let (mut pieces, mut bytes) = (Vec::new(), 0);
         let is_read = |piece: &LogPiece| {
-            position.includes(piece.gtid) || after.is_some_and(|(gtid, number)| gtid == piece.gtid && piece.number <= number)
+            position.includes(piece.gtid)
+                || after.is_some_and(|(gtid, number)| gtid == piece.gtid && piece.number <= number)
         };
         for piece in state.recent.iter().filter(|piece| !is_read(piece)) {
             if bytes >= max_bytes {

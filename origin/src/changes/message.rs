@@ -69,7 +69,8 @@ impl SeenChange {
         committed_at: u32,
         out: &mut Vec<u8>,
     ) {
-        let (Self::Insert(row) | Self::Entered(row) | Self::Update(_, row) | Self::Delete(row) | Self::Left(row)) = self;
+        let (Self::Insert(row) | Self::Entered(row) | Self::Update(_, row) | Self::Delete(row) | Self::Left(row)) =
+            self;
         out.extend_from_slice(match self.change_type() {
             ChangeType::Insert => br#"{"type":"insert","key":"#,
             ChangeType::Update => br#"{"type":"update","key":"#,

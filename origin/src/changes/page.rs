@@ -204,10 +204,13 @@ impl Pager<'_> {
     }
 
     async fn add_items(&self, builder: &mut Builder, items: &[Item]) -> Result<(), ChangesError> {
-        let rows: Vec<&Row> = items.iter().filter_map(|item| match item {
-            Item::Row(row) => Some(row),
-            Item::End(_) => None,
-        }).collect();
+        let rows: Vec<&Row> = items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Row(row) => Some(row),
+                Item::End(_) => None,
+            })
+            .collect();
         let seen = if rows.is_empty() { Vec::new() } else { self.read_all(&rows).await? };
         let mut next = 0;
         for item in items {
@@ -230,14 +233,21 @@ impl Pager<'_> {
         Ok(())
     }
 
-    fn changes_of<'s>(&'s self, row: &Row, at: usize, seen: &'s [Option<Seen>]) -> Vec<(&'s Followed, &'s SeenRows, SeenChange)> {
+    fn changes_of<'s>(
+        &'s self,
+        row: &Row,
+        at: usize,
+        seen: &'s [Option<Seen>],
+    ) -> Vec<(&'s Followed, &'s SeenRows, SeenChange)> {
         let mut changes = Vec::new();
         for (followed, seen) in self.subscriptions.all.iter().zip(seen) {
             let Some(Seen { rows, numbers }) = seen.as_ref().filter(|_| row.table().is(followed.path())) else {
                 continue;
             };
             let (before, after) = numbers.get(at).copied().unwrap_or_default();
-            changes.extend(SeenChange::of(rows, before, after).into_iter().flatten().map(|change| (followed, rows, change)));
+            changes.extend(
+                SeenChange::of(rows, before, after).into_iter().flatten().map(|change| (followed, rows, change)),
+            );
         }
         changes
     }
@@ -414,7 +424,8 @@ impl Builder {
             // Comes with the next page, when the end of its transaction is known.
             self.place.within = Some((gtid, number));
         }
-        if let Some(head) = head.filter(|head| self.place.within.is_none() && head.is_at_or_after(&self.place.position)) {
+        if let Some(head) = head.filter(|head| self.place.within.is_none() && head.is_at_or_after(&self.place.position))
+        {
             self.place.position = head;
         }
         Page { changes: self.changes, next: self.place, up_to_date }

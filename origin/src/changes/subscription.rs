@@ -88,9 +88,8 @@ impl Followed {
     pub fn add_expressions(&self, columns: &mut [ImageColumn]) {
         let generated = self.facts.iter().flat_map(|facts| &facts.generated);
         for (name, expression) in generated {
-            let is_it = |column: &&mut ImageColumn| {
-                self.table().column(column.column).name.as_str().eq_ignore_ascii_case(name)
-            };
+            let is_it =
+                |column: &&mut ImageColumn| self.table().column(column.column).name.as_str().eq_ignore_ascii_case(name);
             if let Some(column) = columns.iter_mut().find(is_it) {
                 column.expression = Some(expression.clone());
             }

@@ -61,7 +61,12 @@ impl Token {
     }
 
     /// Reads a token of a page with this meaning.
-    pub fn read(text: &str, tokens: &PageTokens, project: &ProjectName, meaning: &Meaning) -> Result<Place, TokenFault> {
+    pub fn read(
+        text: &str,
+        tokens: &PageTokens,
+        project: &ProjectName,
+        meaning: &Meaning,
+    ) -> Result<Place, TokenFault> {
         tokens.of_changes(project).check(text).map_err(|_| TokenFault::Foreign)?;
         let token = Self::parse(text).ok_or(TokenFault::Foreign)?;
         match token.meaning {
@@ -74,8 +79,14 @@ impl Token {
 
     fn parse(text: &str) -> Option<Self> {
         let values = cursor::values(text)?;
-        let [Param::Text(position), gtid, Param::UInt(rows), Param::Bytes(asked), Param::Bytes(schema), Param::Bytes(seen)] =
-            values.as_slice()
+        let [
+            Param::Text(position),
+            gtid,
+            Param::UInt(rows),
+            Param::Bytes(asked),
+            Param::Bytes(schema),
+            Param::Bytes(seen),
+        ] = values.as_slice()
         else {
             return None;
         };

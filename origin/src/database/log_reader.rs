@@ -16,7 +16,7 @@ use group::Group;
 use mysql_async::BinlogStream;
 pub use rows::{CellEncoding, LoggedColumn, LoggedTable, RowChange, RowImage};
 use shared::operation::TablePath;
-pub use source::{LogExtent, LogFacts, LogSource, TableFacts};
+pub use source::{CollationNames, LogExtent, LogFacts, LogSource, TableFacts};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -259,7 +259,8 @@ impl LogReader {
                 if ends_statement {
                     self.tables.clear();
                 }
-                let is_full = self.group.as_ref().is_some_and(|group| group.bytes() >= PIECE_BYTES && group.may_pass_on());
+                let is_full =
+                    self.group.as_ref().is_some_and(|group| group.bytes() >= PIECE_BYTES && group.may_pass_on());
                 if let Some(group) = self.group.as_mut().filter(|_| is_full) {
                     return Ok(Some(group.pass_on()));
                 }

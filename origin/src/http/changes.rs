@@ -217,7 +217,10 @@ impl Reader {
             };
             if let Some(head) = head {
                 let is_later = head.is_at_or_after(&place.position) && place.within.is_none();
-                return Ok(Page { next: if is_later { Place { position: head, within: None } } else { place }, ..page });
+                return Ok(Page {
+                    next: if is_later { Place { position: head, within: None } } else { place },
+                    ..page
+                });
             }
             self.follow().await?;
         }

@@ -8,7 +8,8 @@ use super::request_context::{RequestContext, admit_caller};
 use super::request_metrics::RequestMetrics;
 use super::respond;
 use super::{
-    batch, changes, compression, description, files, health, held, listing, management, mcp, media, pages, records, sql, tus,
+    batch, changes, compression, description, files, health, held, listing, management, mcp, media, pages, records,
+    sql, tus,
 };
 use crate::config::ConsoleConfig;
 use crate::service_state::ServiceState;

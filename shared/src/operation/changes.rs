@@ -131,10 +131,8 @@ impl Subscription {
             Some(other) => Err(options::wrong(name, "a string", other)),
             None => Err(options::invalid(format!("The subscription {at} has no {name}."))),
         };
-        let table = TablePath {
-            database: DatabaseName::parse(text("database")?)?,
-            table: TableName::parse(text("table")?)?,
-        };
+        let table =
+            TablePath { database: DatabaseName::parse(text("database")?)?, table: TableName::parse(text("table")?)? };
         let id = match draft.get("id") {
             None => at.to_string().into(),
             Some(Value::Text(id)) if (1..=SUBSCRIPTION_ID_MAX_BYTES).contains(&id.len()) => id.clone(),

@@ -34,7 +34,7 @@ async fn changes_are_told_whoever_made_them(host: Host) {
     let db = orders(host).await;
     let mut copy = Copy::new(&db, "orders", &[]).await;
     assert!(copy.records.is_empty());
-    db.post("orders", &json!({"insertData": {"customer": 1, "total": "5.5", "note": "é\"\n"}})).await.payload();
+    db.post("orders", &json!({"customer": 1, "total": "5.5", "note": "é\"\n"})).await.payload();
     db.exec("UPDATE orders SET state = 'done', total = total + 1").await;
     db.behind("INSERT INTO orders (customer) VALUES (2)");
     db.delete("orders/1").await.payload();
@@ -247,11 +247,12 @@ async fn what_was_rolled_back_never_comes(host: Host) {
         "BEGIN; INSERT INTO orders (customer) VALUES (2); SAVEPOINT `a b`; INSERT INTO orders (customer) VALUES (3); \
          ROLLBACK TO `a b`; INSERT INTO orders (customer) VALUES (4); COMMIT",
     );
-    db.behind("XA START 'one'; INSERT INTO orders (customer) VALUES (5); XA END 'one'; XA PREPARE 'one'; XA ROLLBACK 'one'");
+    db.behind(
+        "XA START 'one'; INSERT INTO orders (customer) VALUES (5); XA END 'one'; XA PREPARE 'one'; XA ROLLBACK 'one'",
+    );
     db.behind("XA START 'two'; INSERT INTO orders (customer) VALUES (6); XA END 'two'; XA PREPARE 'two'");
-    let customers = |changes: &[Value]| -> Vec<_> {
-        changes.iter().map(|change| change["record"]["customer"].clone()).collect()
-    };
+    let customers =
+        |changes: &[Value]| -> Vec<_> { changes.iter().map(|change| change["record"]["customer"].clone()).collect() };
     assert_eq!(customers(&copy.catch_up(1_000).await), [2, 4]);
     db.behind("XA COMMIT 'two'");
     assert_eq!(customers(&copy.catch_up(1_000).await), [6]);
@@ -284,7 +285,8 @@ async fn a_long_transaction_comes_in_pages(host: Host) {
     db.exec("INSERT INTO texts SELECT seq, REPEAT('x', 20000) FROM seq_1_to_1500").await;
     let changes = copy.catch_up(1_000).await;
     assert_eq!(changes.len(), 1_500);
-    let ends: Vec<_> = changes.iter().enumerate().filter(|(_, change)| change["end"] == true).map(|(at, _)| at).collect();
+    let ends: Vec<_> =
+        changes.iter().enumerate().filter(|(_, change)| change["end"] == true).map(|(at, _)| at).collect();
     assert_eq!(ends, [1_499]);
     copy.is_the_list().await;
 }

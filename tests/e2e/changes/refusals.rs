@@ -22,8 +22,13 @@ async fn what_has_no_changes_is_refused(host: Host) {
     let db = TestDb::new(host, &tables).await;
     for (table, options, code, message) in [
         ("seen", "", ErrorCode::InvalidQueryOption, "A view has no changes of its own."),
-        ("keyless", "", ErrorCode::InvalidQueryOption, "The table \"keyless\" has no unique key that the caller may read."),
-        ("nothing", "", ErrorCode::TableNotFound, "There is no table \"nothing\""),
+        (
+            "keyless",
+            "",
+            ErrorCode::InvalidQueryOption,
+            "The table \"keyless\" has no unique key that the caller may read.",
+        ),
+        ("nothing", "", ErrorCode::TableNotFound, "The database"),
         ("things", "order=name", ErrorCode::InvalidQueryOption, "There is no option \"order\""),
         ("things", "join=x", ErrorCode::InvalidQueryOption, "There is no option \"join\""),
         ("things", "selectFields=count(*)", ErrorCode::InvalidQueryOption, ""),
@@ -31,7 +36,12 @@ async fn what_has_no_changes_is_refused(host: Host) {
         ("things", "since=abc", ErrorCode::InvalidQueryOption, "The option since is no token of this feed."),
         ("things", "wait=1h", ErrorCode::InvalidQueryOption, "The option wait must be a time from 0s to 25s"),
         ("things", "limit=0", ErrorCode::InvalidQueryOption, "The option limit must be a whole number from 1 to 1000"),
-        ("things", "limit=1001", ErrorCode::InvalidQueryOption, "The option limit must be a whole number from 1 to 1000"),
+        (
+            "things",
+            "limit=1001",
+            ErrorCode::InvalidQueryOption,
+            "The option limit must be a whole number from 1 to 1000",
+        ),
         ("things", "since=abc&snapshot=true", ErrorCode::InvalidQueryOption, "The option since excludes snapshot"),
     ] {
         let error = call(&db, table, options).send().await.refused(code);

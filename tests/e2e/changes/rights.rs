@@ -44,10 +44,9 @@ async fn a_role_sees_its_rows_and_fields_before_and_after(host: Host) {
     let types: Vec<_> = changes.iter().map(|change| json!([change["type"], change["key"], change["left"]])).collect();
     assert_eq!(types, [json!(["insert", 3, null]), json!(["delete", 1, true])]);
     copy.is_the_list().await;
-    for (options, code) in [
-        ("query={\"secret\":\"SECRET-5\"}", ErrorCode::UnknownField),
-        ("selectFields=secret", ErrorCode::UnknownField),
-    ] {
+    for (options, code) in
+        [("query={\"secret\":\"SECRET-5\"}", ErrorCode::UnknownField), ("selectFields=secret", ErrorCode::UnknownField)]
+    {
         call(&db, "notes", options).key(&ann.key).send().await.refused(code);
     }
 }

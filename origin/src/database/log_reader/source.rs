@@ -1,7 +1,10 @@
 //! Where the log is read: connections to the serving host under the admin account, whose rows no project's account can
 //! read this way; and what MariaDB must be set to.
 
-use super::{Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LogError, LogReader, ResyncReason, followed, rows};
+use super::{
+    Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LogError, LogReader, ResyncReason, followed,
+    rows,
+};
 use crate::database::errno;
 use crate::database::hosts::Hosts;
 use crate::database::log_position::LogPosition;
@@ -170,7 +173,8 @@ impl LogSource {
             Ok::<_, LogError>((keys, row_end, generated))
         };
         let found = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
-        let (keys, row_end, generated) = found.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))??;
+        let (keys, row_end, generated) =
+            found.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))??;
         let acts = |rule: &str| !matches!(rule, "RESTRICT" | "NO ACTION");
         let keys = keys.into_iter().filter_map(|(schema, table, parent_schema, parent, on_delete, on_update)| {
             let (on_delete, on_update) = (acts(&on_delete), acts(&on_update));

@@ -45,10 +45,12 @@ pub async fn begin_snapshot(lease: &mut Lease, limit: Duration) -> Result<Option
         }
         let query = "SHOW STATUS LIKE 'binlog_snapshot_%'";
         let found: Vec<(String, String)> = typed_rows::all(connection.conn.query_iter(query)).await?;
-        let value = |name: &str| found.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value);
+        let value =
+            |name: &str| found.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value);
         let (file, offset) = (value("binlog_snapshot_file").cloned(), value("binlog_snapshot_position").cloned());
         let query = "SELECT BINLOG_GTID_POS(?, CAST(? AS UNSIGNED))";
-        let position: Option<Option<String>> = typed_rows::first(connection.conn.exec_iter(query, (file, offset))).await?;
+        let position: Option<Option<String>> =
+            typed_rows::first(connection.conn.exec_iter(query, (file, offset))).await?;
         Ok(position.flatten().as_deref().and_then(LogPosition::parse))
     };
     lease.run(SessionEffect::Nothing, limit, None, work).await

@@ -36,13 +36,19 @@ pub fn follow(read: &Read, scope: &Scope<'_>) -> Result<FollowedRead, Problem> {
         true => table.key(),
         false => table.identity(),
     };
+    // The only generated column that a key may have is the end of a row's time in a system-versioned table: it is the same
+    // in all present rows.
+    let key: Vec<usize> = key.iter().copied().filter(|at| !table.column(*at).generated).collect();
     if key.is_empty() {
-        return Err(refuse(&format!("The table {} has no unique key that the caller may read.", shown(table.name().as_str())))
-            .with_hint("Changes name records by their key: add a primary key, or add its fields to the role."));
+        return Err(refuse(&format!(
+            "The table {} has no unique key that the caller may read.",
+            shown(table.name().as_str())
+        ))
+        .with_hint("Changes name records by their key: add a primary key, or add its fields to the role."));
     }
     let select = Select { order: Vec::new(), limit: None, offset: 0, keyset: None, ..select };
     let equals = select.filter.as_ref().and_then(|filter| integer_equality(filter, scope));
-    Ok(FollowedRead { key: key.to_vec(), equals, select })
+    Ok(FollowedRead { key, equals, select })
 }
 
 fn integer_equality(filter: &Predicate, scope: &Scope<'_>) -> Option<(usize, String)> {

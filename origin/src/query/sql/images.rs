@@ -27,7 +27,13 @@ pub struct ImageColumn {
 
 /// Renders the read of rows that `document` has: a JSON array of rows, each an array of cells. The result's columns are
 /// those of the plan, then the key's, then the row's number from 1.
-pub fn images(select: Select, key: &[usize], scope: &Scope<'_>, columns: &[ImageColumn], document: String) -> Statement {
+pub fn images(
+    select: Select,
+    key: &[usize],
+    scope: &Scope<'_>,
+    columns: &[ImageColumn],
+    document: String,
+) -> Statement {
     let table = scope.root();
     let number = number_name(table);
     let mut sql = Builder::new();
@@ -88,9 +94,7 @@ fn cells_count(columns: &[ImageColumn]) -> usize {
 /// A name that no column of the table has.
 fn number_name(table: &Table) -> String {
     let mut name = "row".to_owned();
-    let is_taken = |name: &str| {
-        table.all_columns().any(|at| table.column(at).name.as_str().eq_ignore_ascii_case(name))
-    };
+    let is_taken = |name: &str| table.all_columns().any(|at| table.column(at).name.as_str().eq_ignore_ascii_case(name));
     while is_taken(&name) {
         name.push('_');
     }
@@ -109,14 +113,9 @@ fn json_type(sql: &mut Builder, column: &Column, image: &ImageColumn) {
             sql.type_name(&column.type_text)
         }
         Kind::Text => sql.type_name(&column.type_text),
-        Kind::Enum
-        | Kind::Set
-        | Kind::Json
-        | Kind::Uuid
-        | Kind::Inet4
-        | Kind::Inet6
-        | Kind::Bytes
-        | Kind::Geometry => sql.syntax("LONGTEXT"),
+        Kind::Enum | Kind::Set | Kind::Json | Kind::Uuid | Kind::Inet4 | Kind::Inet6 | Kind::Bytes | Kind::Geometry => {
+            sql.syntax("LONGTEXT")
+        }
     };
     if let Some((charset, collation)) = &image.collation {
         sql.syntax(" CHARACTER SET ").word(charset).syntax(" COLLATE ").word(collation);
