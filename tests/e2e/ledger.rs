@@ -192,7 +192,7 @@ fn error_faults(answer: &Answer, body: &Value) -> Vec<String> {
         let refusal = details["errno"].is_u64() && details["sqlState"].as_str().is_some_and(|state| state.len() == 5);
         let operation = details["operation"].is_u64() && answer.what.contains("/api/v1/batch");
         let name = |key: &str| details[key].as_str().is_some_and(|name| !name.is_empty());
-        let reason = name("reason") && *code == *ErrorCode::ResyncRequired.as_str();
+        let reason = name("reason") && *code == ErrorCode::ResyncRequired;
         let others = [name("field"), name("constraint"), reason, details["row"].is_u64(), operation];
         let count = 2 * usize::from(refusal) + others.iter().filter(|holds| **holds).count();
         hold(

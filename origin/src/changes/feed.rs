@@ -1,11 +1,14 @@
 //! Reads the log once for all subscriptions of this origin, keeps the recent transactions of followed tables, and wakes
 //! those who wait for them. Runs only while somebody follows a table.
 
+use super::ChangesError;
 use crate::database::log_position::LogPosition;
 use crate::database::log_reader::{
-    FollowedTables, LogError, LogExtent, LogPiece, LogReader, LogSource, ResyncReason, TableFacts,
+    FollowedTables, LogError, LogExtent, LogPiece, LogReader, LogSource, ResyncReason, TableFacts, TableRows,
 };
 use crate::database::position::Gtid;
+use shared::error::{ErrorCode, Problem};
+use shared::ident::ProjectName;
 use shared::operation::TablePath;
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
@@ -20,6 +23,7 @@ const RECENT_MAX_BYTES: usize = 64 * 1024 * 1024;
 const RECENT_MAX_COUNT: usize = 65_536;
 /// Maximum number of followed tables: each costs a look-up for each table of each logged statement.
 const TABLES_MAX_COUNT: usize = 10_000;
+const TABLES_PER_PROJECT_MAX_COUNT: usize = TABLES_MAX_COUNT / 2;
 /// How long a table stays followed after its last use, so that a caller who asks again finds its changes in memory.
 const UNUSED_MAX: Duration = Duration::from_secs(60);
 const FACTS_MAX_AGE: Duration = Duration::from_secs(30);
@@ -45,6 +49,8 @@ struct State {
     recent_bytes: usize,
     /// The position before the first of `recent`; `None` while the reader has not begun.
     start: Option<LogPosition>,
+    /// The newest generation of `tables`.
+    newest: u64,
     /// The position after the last whole transaction.
     head: LogPosition,
     committed_at: u32,
@@ -54,13 +60,22 @@ struct State {
 }
 
 struct FollowedTable {
+    project: ProjectName,
     facts: TableFacts,
-    asked_at: Instant,
+    /// When `facts` were asked for; `None` after a break, which may have changed them.
+    asked_at: Option<Instant>,
     used_at: Instant,
     generation: u64,
     /// The position from which on all transactions have the table's rows.
     since: LogPosition,
     waiters: Waiters,
+}
+
+impl FollowedTable {
+    fn break_off(&mut self) {
+        self.asked_at = None;
+        self.waiters.wake_all();
+    }
 }
 
 /// Those who wait for changes of a table, by what they wait for.
@@ -165,22 +180,26 @@ impl Feed {
     }
 
     /// Follows a table from now on, and starts the reader if it does not run. Fails with the reader's last error.
-    pub async fn follow(&self, table: &TablePath) -> Result<TableFacts, LogError> {
+    pub async fn follow(&self, project: &ProjectName, table: &TablePath) -> Result<TableFacts, ChangesError> {
         let known = {
             let mut state = self.state();
-            if let Some(error) = state.failure.take() {
-                return Err(error);
+            if let Some(error @ LogError::Unavailable(_)) = state.failure.take() {
+                return Err(error.into());
             }
-            state.tables.get_mut(table).filter(|known| known.asked_at.elapsed() < FACTS_MAX_AGE).map(|known| {
-                known.used_at = Instant::now();
-                known.facts.clone()
-            })
+            state
+                .tables
+                .get_mut(table)
+                .filter(|known| known.asked_at.is_some_and(|at| at.elapsed() < FACTS_MAX_AGE))
+                .map(|known| {
+                    known.used_at = Instant::now();
+                    known.facts.clone()
+                })
         };
         let facts = match known {
             Some(facts) => facts,
             None => {
                 let facts = self.0.source.table_facts(table).await?;
-                self.insert(table, &facts)?;
+                self.insert(project, table, &facts)?;
                 facts
             }
         };
@@ -188,23 +207,40 @@ impl Feed {
         Ok(facts)
     }
 
-    fn insert(&self, table: &TablePath, facts: &TableFacts) -> Result<(), LogError> {
+    fn insert(&self, project: &ProjectName, table: &TablePath, facts: &TableFacts) -> Result<(), ChangesError> {
         let mut state = self.state();
         let now = Instant::now();
+        let head = state.head.clone();
         if let Some(known) = state.tables.get_mut(table) {
             if known.facts.ancestors != facts.ancestors {
                 known.generation = self.0.followed.insert(table.clone(), facts.ancestors.clone());
+                let generation = known.generation;
+                known.since = head;
+                state.newest = generation;
             }
+            let Some(known) = state.tables.get_mut(table) else {
+                return Ok(());
+            };
             known.facts = facts.clone();
-            (known.asked_at, known.used_at) = (now, now);
+            (known.asked_at, known.used_at) = (Some(now), now);
             return Ok(());
         }
-        if state.tables.len() >= TABLES_MAX_COUNT {
-            return Err(LogError::Lost(format!("{TABLES_MAX_COUNT} tables are followed already")));
+        let of_project = state.tables.values().filter(|known| known.project == *project).count();
+        if state.tables.len() >= TABLES_MAX_COUNT || of_project >= TABLES_PER_PROJECT_MAX_COUNT {
+            let why = format!("This project follows {of_project} tables already, of {TABLES_PER_PROJECT_MAX_COUNT}.");
+            return Err(Problem::new(ErrorCode::Overloaded, why).into());
         }
         let generation = self.0.followed.insert(table.clone(), facts.ancestors.clone());
-        let (since, waiters) = (state.head.clone(), Waiters::default());
-        let followed = FollowedTable { facts: facts.clone(), asked_at: now, used_at: now, generation, since, waiters };
+        state.newest = generation;
+        let followed = FollowedTable {
+            project: project.clone(),
+            facts: facts.clone(),
+            asked_at: Some(now),
+            used_at: now,
+            generation,
+            since: head,
+            waiters: Waiters::default(),
+        };
         state.tables.insert(table.clone(), followed);
         Ok(())
     }
@@ -320,9 +356,11 @@ impl Feed {
         state.committed_at = piece.committed_at;
         let mut after = state.head.clone();
         after.advance(piece.gtid);
-        for table in state.tables.values_mut().filter(|table| table.generation > piece.generation) {
-            // The transaction began in the log before the table was followed.
-            table.since = after.clone();
+        if state.newest > piece.generation {
+            // The transaction began in the log before these tables were followed.
+            for table in state.tables.values_mut().filter(|table| table.generation > piece.generation) {
+                table.since = after.clone();
+            }
         }
         if piece.is_last {
             state.head = after;
@@ -336,8 +374,16 @@ impl Feed {
             }
         }
         let piece = Arc::new(piece);
-        for (path, table) in &mut state.tables {
-            table.waiters.wake(path, &piece);
+        for rows in &piece.rows {
+            if let Some(table) = state.tables.get(&rows.table.path) {
+                table.waiters.wake(rows);
+            }
+        }
+        for found in &piece.breaks {
+            match &found.table {
+                Some(path) => state.tables.get_mut(path).into_iter().for_each(FollowedTable::break_off),
+                None => state.tables.values_mut().for_each(FollowedTable::break_off),
+            }
         }
         state.recent_bytes += piece.bytes;
         state.recent.push_back(piece);
@@ -506,26 +552,16 @@ impl Waiters {
         }
     }
 
-    fn wake(&self, path: &TablePath, piece: &LogPiece) {
-        if self.is_empty() {
-            return;
-        }
-        let is_it = |table: &Option<TablePath>| table.as_ref().is_none_or(|table| table == path);
-        if piece.breaks.iter().any(|found| is_it(&found.table)) {
-            self.wake_all();
-            return;
-        }
-        for rows in piece.rows.iter().filter(|rows| rows.table.is(path)) {
-            self.all.values().for_each(|wake| wake.wake());
-            for (column, by_value) in &self.by_value {
-                let Some(at) = rows.table.columns.iter().position(|known| known.name == *column) else {
-                    continue;
-                };
-                for change in &rows.changes {
-                    for image in change.images() {
-                        let waiting = by_value.get(image.cell(at));
-                        waiting.into_iter().flat_map(HashMap::values).for_each(|wake| wake.wake());
-                    }
+    fn wake(&self, rows: &TableRows) {
+        self.all.values().for_each(|wake| wake.wake());
+        for (column, by_value) in &self.by_value {
+            let Some(at) = rows.table.columns.iter().position(|known| known.name == *column) else {
+                continue;
+            };
+            for change in &rows.changes {
+                for image in change.images() {
+                    let waiting = by_value.get(image.cell(at));
+                    waiting.into_iter().flat_map(HashMap::values).for_each(|wake| wake.wake());
                 }
             }
         }

@@ -11,7 +11,7 @@ use crate::database::log_position::LogPosition;
 use crate::database::log_reader::{LogPiece, LoggedTable, RowChange, TableFacts};
 use crate::database::position::Gtid;
 use crate::database::run::images::{self, SeenRows};
-use crate::database::{Lessee, Pools, ReadFrom};
+use crate::database::{DbError, Lessee, Pools, ReadFrom};
 use crate::query::sql::ImageColumn;
 use shared::operation::TablePath;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ impl Pager<'_> {
     pub async fn follow(&self) -> Result<Vec<(TablePath, TableFacts)>, ChangesError> {
         let mut tables = Vec::new();
         for path in self.subscriptions.tables() {
-            let facts = self.feed.follow(&path).await?;
+            let facts = self.feed.follow(self.lessee.project, &path).await?;
             tables.push((path, facts));
         }
         Ok(tables)
@@ -166,7 +166,7 @@ impl Pager<'_> {
                 builder.row_number = 0;
             }
             for (table, of_table) in piece.rows.iter().enumerate() {
-                if !self.subscriptions.all.iter().any(|followed| of_table.table.is(followed.path())) {
+                if !self.subscriptions.all.iter().any(|followed| of_table.table.path == *followed.path()) {
                     continue;
                 }
                 for (at, change) in of_table.changes.iter().enumerate() {
@@ -241,7 +241,7 @@ impl Pager<'_> {
     ) -> Vec<(&'s Followed, &'s SeenRows, SeenChange)> {
         let mut changes = Vec::new();
         for (followed, seen) in self.subscriptions.all.iter().zip(seen) {
-            let Some(Seen { rows, numbers }) = seen.as_ref().filter(|_| row.table().is(followed.path())) else {
+            let Some(Seen { rows, numbers }) = seen.as_ref().filter(|_| row.table().path == *followed.path()) else {
                 continue;
             };
             let (before, after) = numbers.get(at).copied().unwrap_or_default();
@@ -263,7 +263,7 @@ impl Pager<'_> {
             let (mut count, mut lacking) = (0, false);
             for row in rows {
                 let logged = row.table();
-                if !logged.is(followed.path()) {
+                if logged.path != *followed.path() {
                     numbers.push((None, None));
                     continue;
                 }
@@ -299,7 +299,12 @@ impl Pager<'_> {
             }
             let statement = followed.read_images(&columns, document);
             let layout = followed.plan().select.layout();
-            let rows = images::images(&mut lease, statement, layout, count, self.limits.statement).await?;
+            let read = images::images(&mut lease, statement, layout, count, self.limits.statement).await;
+            let rows = read.map_err(|error| match error {
+                // Rows that no statement can take.
+                DbError::PacketTooLarge(_) => ChangesError::Resync(ResyncReason::TooSlow),
+                error => error.into(),
+            })?;
             all.push(Some(Seen { rows, numbers }));
         }
         Ok(all)

@@ -305,7 +305,7 @@ impl LogReader {
                 if !table.has_names() {
                     return Err(LogError::Unavailable(rows::NO_METADATA.into()));
                 }
-                let logged = LoggedTable::new(&table)?;
+                let logged = LoggedTable::new(&path, &table)?;
                 let logged = match self.logged.get(&path).filter(|known| **known == logged) {
                     Some(known) => Arc::clone(known),
                     None => {
@@ -376,11 +376,16 @@ impl LogReader {
                 }
             }
             Effect::DropsDatabase => {
-                for table in self.followed.in_named_databases(statement) {
+                for table in self.followed.in_databases(statement, b"") {
                     group.add_break(Some(table), ResyncReason::SchemaChanged);
                 }
             }
-            Effect::Rows => group.break_all(ResyncReason::StatementLogged),
+            Effect::Rows => {
+                // Its triggers and functions may change any table there.
+                for table in self.followed.in_databases(statement, database) {
+                    group.add_break(Some(table), ResyncReason::StatementLogged);
+                }
+            }
         }
         if self.group.as_ref().is_some_and(Group::is_standalone) { self.end() } else { None }
     }
@@ -394,7 +399,7 @@ impl LogReader {
         if kept + prepared.bytes() > PREPARED_MAX_BYTES
             && let Prepared::Rows(rows) = &prepared
         {
-            prepared = Prepared::Tables(rows.iter().map(|rows| rows.table.path()).collect());
+            prepared = Prepared::Tables(rows.iter().map(|rows| rows.table.path.clone()).collect());
         }
         if self.prepared.len() < PREPARED_MAX_COUNT {
             self.prepared.insert(group.xid().to_vec(), prepared);

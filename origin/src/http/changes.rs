@@ -44,6 +44,14 @@ struct Reader {
     form: ChangesForm,
 }
 
+/// The records with which an event stream begins. They hold a connection for as long as the client reads them.
+struct SnapshotOfEvents {
+    lease: Lease,
+    lists: Vec<SnapshotList>,
+    connection: Guard,
+    time: Duration,
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct StreamError(String);
@@ -267,8 +275,12 @@ impl Reader {
         })?;
         let place = Place { position, within: None };
         if self.form == ChangesForm::Events {
-            let records = self.lists();
-            return Ok(self.events(context, Some((lease, records)), Page { next: place, ..Page::default() }, slot));
+            let (app, caller) = (context.app(), context.caller());
+            let shares = app.streams.of(caller.account());
+            let connection = shares.try_take_as(caller.project(), caller.key_id(), 1);
+            let connection = connection.map_err(|refused| refused.into_problem("streamed answers"))?;
+            let records = SnapshotOfEvents { lease, lists: self.lists(), connection, time: app.streams.timeout() };
+            return Ok(self.events(context, Some(records), Page { next: place, ..Page::default() }, slot));
         }
         let (limits, guard) = context.stream()?;
         let limit = context.limit();
@@ -335,7 +347,7 @@ impl Reader {
     fn events(
         mut self,
         context: &RequestContext,
-        records: Option<(Lease, Vec<SnapshotList>)>,
+        records: Option<SnapshotOfEvents>,
         first: Page,
         slot: Guard,
     ) -> Response {
@@ -343,10 +355,15 @@ impl Reader {
         let guard = context.app().metrics.stream();
         let limit = context.limit();
         let chunks: Chunks = Box::pin(try_stream! {
-            if let Some((lease, lists)) = records {
+            if let Some(SnapshotOfEvents { lease, lists, connection, time }) = records {
+                let _connection = connection;
+                let until = Instant::now() + time;
                 let mut parts = pin!(self.records(lease, lists, limit));
                 while let Some(chunk) = parts.next().await {
                     yield chunk?;
+                    if Instant::now() > until {
+                        Err(StreamError("the snapshot took too long".to_owned()))?;
+                    }
                 }
             }
             let mut place = first.next.clone();

@@ -31,7 +31,7 @@ async fn what_has_no_changes_is_refused(host: Host) {
         ("nothing", "", ErrorCode::TableNotFound, "The database"),
         ("things", "order=name", ErrorCode::InvalidQueryOption, "There is no option \"order\""),
         ("things", "join=x", ErrorCode::InvalidQueryOption, "There is no option \"join\""),
-        ("things", "selectFields=count(*)", ErrorCode::InvalidQueryOption, ""),
+        ("things", "group=name", ErrorCode::InvalidQueryOption, "There is no option \"group\""),
         ("things", "selectFields=nothing", ErrorCode::UnknownField, "The table \"things\" has no field \"nothing\"."),
         ("things", "since=abc", ErrorCode::InvalidQueryOption, "The option since is no token of this feed."),
         ("things", "wait=1h", ErrorCode::InvalidQueryOption, "The option wait must be a time from 0s to 25s"),

@@ -11,8 +11,15 @@ use std::sync::{PoisonError, RwLock};
 
 #[derive(Debug, Default)]
 pub struct FollowedTables {
-    tables: RwLock<HashMap<TablePath, Ancestors>>,
+    sets: RwLock<Sets>,
     generation: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Sets {
+    followed: HashMap<TablePath, Ancestors>,
+    /// The followed tables that each ancestor reaches.
+    reached: HashMap<TablePath, HashSet<TablePath>>,
 }
 
 /// The tables whose deletes and updates reach a table by foreign keys with `CASCADE` or `SET NULL`.
@@ -53,6 +60,10 @@ impl Ancestors {
         ancestors
     }
 
+    fn all(&self) -> impl Iterator<Item = &TablePath> {
+        self.by_delete.iter().chain(&self.by_update)
+    }
+
     fn include(&self, table: &TablePath, kind: RowsKind) -> bool {
         match kind {
             RowsKind::Insert => false,
@@ -65,13 +76,17 @@ impl Ancestors {
 impl FollowedTables {
     /// Adds a table. Returns the generation of the first transactions whose rows of the table are complete.
     pub fn insert(&self, table: TablePath, ancestors: Ancestors) -> u64 {
-        let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
-        tables.insert(table, ancestors);
+        let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
+        sets.remove(&table);
+        for ancestor in ancestors.all() {
+            sets.reached.entry(ancestor.clone()).or_default().insert(table.clone());
+        }
+        sets.followed.insert(table, ancestors);
         self.generation.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     pub fn remove(&self, table: &TablePath) {
-        self.tables.write().unwrap_or_else(PoisonError::into_inner).remove(table);
+        self.sets.write().unwrap_or_else(PoisonError::into_inner).remove(table);
     }
 
     /// The number of tables that were added so far.
@@ -80,43 +95,66 @@ impl FollowedTables {
     }
 
     pub(super) fn contains(&self, table: &TablePath) -> bool {
-        self.read(|tables| tables.contains_key(table))
+        self.read(|sets| sets.followed.contains_key(table))
     }
 
     /// Whether rows of the table can matter: it is followed, or is an ancestor of a followed table.
     pub(super) fn concerns(&self, table: &TablePath) -> bool {
-        let kinds = [RowsKind::Update, RowsKind::Delete];
-        let reaches = |ancestors: &Ancestors| kinds.iter().any(|kind| ancestors.include(table, *kind));
-        self.read(|tables| tables.contains_key(table) || tables.values().any(reaches))
+        self.read(|sets| sets.followed.contains_key(table) || sets.reached.contains_key(table))
     }
 
     /// The followed tables that a change of the table may change too, without a trace in the log.
     pub(super) fn reached_from(&self, table: &TablePath, kind: RowsKind) -> Vec<TablePath> {
-        self.filter(|_, ancestors| ancestors.include(table, kind))
-    }
-
-    /// The followed tables that a statement names, by its own or the session's database.
-    pub(super) fn named_in(&self, statement: &[u8], default_database: &[u8]) -> Vec<TablePath> {
-        self.filter(|table, _| {
-            let names = |name: &str| statement::has_word(statement, name.as_bytes());
-            let database = table.database.as_str();
-            names(table.table.as_str()) && (default_database == database.as_bytes() || names(database))
+        self.read(|sets| {
+            let reached = sets.reached.get(table).into_iter().flatten();
+            let is_changed = |reached: &&TablePath| {
+                sets.followed.get(*reached).is_some_and(|ancestors| ancestors.include(table, kind))
+            };
+            reached.filter(is_changed).cloned().collect()
         })
     }
 
-    pub(super) fn in_named_databases(&self, statement: &[u8]) -> Vec<TablePath> {
-        self.filter(|table, _| statement::has_word(statement, table.database.as_str().as_bytes()))
+    /// The followed tables that a statement names, by its own or the session's database, and those of which it names an
+    /// ancestor, whose foreign keys it may change.
+    pub(super) fn named_in(&self, statement: &[u8], default_database: &[u8]) -> Vec<TablePath> {
+        let is_named = |table: &TablePath| {
+            let names = |name: &str| statement::has_word(statement, name.as_bytes());
+            let database = table.database.as_str();
+            names(table.table.as_str()) && (default_database == database.as_bytes() || names(database))
+        };
+        self.filter(|table, ancestors| is_named(table) || ancestors.all().any(is_named))
+    }
+
+    /// The followed tables of the databases that a statement names, and of the session's database.
+    pub(super) fn in_databases(&self, statement: &[u8], default_database: &[u8]) -> Vec<TablePath> {
+        self.filter(|table, _| {
+            let database = table.database.as_str().as_bytes();
+            default_database == database || statement::has_word(statement, database)
+        })
     }
 
     fn filter(&self, is_meant: impl Fn(&TablePath, &Ancestors) -> bool) -> Vec<TablePath> {
-        self.read(|tables| {
-            let meant = tables.iter().filter(|(table, ancestors)| is_meant(table, ancestors));
+        self.read(|sets| {
+            let meant = sets.followed.iter().filter(|(table, ancestors)| is_meant(table, ancestors));
             meant.map(|(table, _)| table.clone()).collect()
         })
     }
 
-    fn read<T>(&self, look: impl FnOnce(&HashMap<TablePath, Ancestors>) -> T) -> T {
-        look(&self.tables.read().unwrap_or_else(PoisonError::into_inner))
+    fn read<T>(&self, look: impl FnOnce(&Sets) -> T) -> T {
+        look(&self.sets.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Sets {
+    fn remove(&mut self, table: &TablePath) {
+        for ancestor in self.followed.remove(table).iter().flat_map(Ancestors::all) {
+            if let Some(reached) = self.reached.get_mut(ancestor) {
+                reached.remove(table);
+                if reached.is_empty() {
+                    self.reached.remove(ancestor);
+                }
+            }
+        }
     }
 }
 

@@ -100,7 +100,7 @@ impl Group {
     /// The log keeps a transaction that was rolled back only for its changes in engines without transactions, which are
     /// not told from the others.
     pub(super) fn roll_back(&mut self) {
-        let tables = self.rows.iter().map(|rows| rows.table.path()).collect::<Vec<_>>();
+        let tables = self.rows.iter().map(|rows| rows.table.path.clone()).collect::<Vec<_>>();
         for table in tables {
             self.add_break(Some(table), ResyncReason::StatementLogged);
         }

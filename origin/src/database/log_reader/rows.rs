@@ -8,7 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 use binlog::charset::{Charset, Utf8};
 use binlog::{Cell, ColumnType, Image, RowData, Table, Value};
 use shared::envelope::write_string;
-use shared::ident::{DatabaseName, TableName};
 use shared::operation::TablePath;
 use std::io::Write as _;
 use std::sync::Arc;
@@ -19,8 +18,7 @@ const VALUE_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// A table as the log describes it. A change of its columns makes a new value.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LoggedTable {
-    pub database: DatabaseName,
-    pub name: TableName,
+    pub path: TablePath,
     pub columns: Vec<LoggedColumn>,
 }
 
@@ -81,15 +79,7 @@ impl RowImage {
 }
 
 impl LoggedTable {
-    pub fn is(&self, path: &TablePath) -> bool {
-        self.database == path.database && self.name == path.table
-    }
-
-    pub fn path(&self) -> TablePath {
-        TablePath { database: self.database.clone(), table: self.name.clone() }
-    }
-
-    pub(super) fn new(table: &Table) -> Result<Arc<Self>, LogError> {
+    pub(super) fn new(path: &TablePath, table: &Table) -> Result<Arc<Self>, LogError> {
         let columns = table.columns.iter().map(|column| {
             let encoding = match (column.column_type, column.collation.map(Charset::of)) {
                 (ColumnType::Geometry { .. }, _) | (_, Some(Charset::Binary | Charset::Other)) => CellEncoding::Base64,
@@ -98,12 +88,7 @@ impl LoggedTable {
             let name = column.name.as_deref().ok_or_else(|| LogError::Unavailable(NO_METADATA.into()))?;
             Ok::<_, LogError>(LoggedColumn { name: name.into(), collation: column.collation, encoding })
         });
-        let name = |_| LogError::Undecodable("a name that no table can have".into());
-        Ok(Arc::new(Self {
-            database: DatabaseName::parse(&table.database).map_err(name)?,
-            name: TableName::parse(&table.name).map_err(name)?,
-            columns: columns.collect::<Result<_, _>>()?,
-        }))
+        Ok(Arc::new(Self { path: path.clone(), columns: columns.collect::<Result<_, _>>()? }))
     }
 }
 
