@@ -18,7 +18,9 @@ trap 'rm -rf "$parts"' EXIT
 paths="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src/="
 cargo build --locked -p selkie-edge --lib --profile edge --target wasm32-unknown-unknown \
   --config "target.wasm32-unknown-unknown.rustflags=['$paths']"
-cargo run --locked --quiet -p bindgen -- target/wasm32-unknown-unknown/edge/edge.wasm "$parts"
+# `--workspace`: with the features of all crates, as the tests need its dependencies.
+cargo build --locked --quiet --workspace --bin bindgen
+target/debug/bindgen target/wasm32-unknown-unknown/edge/edge.wasm "$parts"
 # Removes function names, which are a tenth of the bytes that an isolate loads, and duplicate
 # functions. Other passes of binaryen would save 10 % of the bytes that rustc has optimised, but the
 # compressed file would be 2 % larger.
