@@ -3,6 +3,7 @@
 mod breaks;
 mod differential;
 mod events;
+mod life;
 mod pages;
 mod refusals;
 mod rights;

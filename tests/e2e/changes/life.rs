@@ -1,0 +1,96 @@
+//! Tokens over crashes, restarts and changes of the log itself.
+
+use super::Page;
+use crate::case::eventually;
+use crate::host::{Answer, Call, Host};
+use crate::service::{Edge, Service, kill};
+use reqwest::Method;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+use std::time::Duration;
+
+cases! {
+    Own: [a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost],
+}
+
+struct World {
+    service: Service,
+}
+
+impl World {
+    fn call(&self, method: Method, path: &str) -> Call {
+        Call::new(&self.service.origin, method, path).key(&self.service.full_key)
+    }
+
+    async fn sql(&self, query: &str) -> Answer {
+        let body = json!({"query": query, "database": self.service.database});
+        self.call(Method::POST, "/api/v1/sql").json(&body).send().await
+    }
+
+    async fn insert(&self, id: u32) {
+        eventually("a write", Duration::from_secs(60), || async {
+            let answer = self.sql(&format!("INSERT IGNORE INTO lives VALUES ({id})")).await;
+            (answer.status == 200).then_some(())
+        })
+        .await;
+    }
+
+    async fn changes(&self, options: &str) -> Answer {
+        let path = format!("/api/v1/changes/{}/lives?{options}", self.service.database);
+        self.call(Method::GET, &path).send().await
+    }
+
+    async fn keys_since(&self, token: &str) -> Vec<Value> {
+        let page = Page::of(&self.changes(&format!("since={token}")).await);
+        page.changes.iter().map(|change| change["key"].clone()).collect()
+    }
+
+    async fn reason(&self, token: &str) -> Value {
+        self.changes(&format!("since={token}")).await.refused(ErrorCode::ResyncRequired)["details"]["reason"].clone()
+    }
+
+    async fn now(&self) -> String {
+        Page::of(&self.changes("").await).next
+    }
+}
+
+async fn a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost(_: Host) {
+    let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[])).await;
+    let mut world = World { service: service.expect("a task").expect("a service") };
+    world.sql("CREATE TABLE lives (id INT PRIMARY KEY)").await.payload();
+    let begin = world.now().await;
+    world.insert(1).await;
+    let (mariadb, _) =
+        world.service.processes().into_iter().find(|(_, name)| name.contains("mariadbd")).expect("MariaDB");
+    kill(mariadb, Signal::KILL);
+    world.insert(2).await;
+    assert_eq!(world.keys_since(&begin).await, [1, 2]);
+
+    let World { service } = world;
+    let restarted = tokio::task::spawn_blocking(|| {
+        let directory = service.stop_and_keep().expect("a stop");
+        Service::start_in(directory, Edge::Without, &[])
+    });
+    world = World { service: restarted.await.expect("a task").expect("a service") };
+    assert_eq!(world.keys_since(&begin).await, [1, 2]);
+
+    let root = |statement: &str| world.service.root_sql(statement).expect("root");
+    root("FLUSH BINARY LOGS");
+    world.insert(3).await;
+    let file =
+        root("SHOW MASTER STATUS").split_whitespace().find(|word| word.starts_with("binlog.")).map(str::to_owned);
+    root(&format!("PURGE BINARY LOGS TO '{}'", file.expect("a file")));
+    assert_eq!(world.reason(&begin).await, "log_purged");
+    let later = world.now().await;
+    world.insert(4).await;
+    assert_eq!(world.keys_since(&later).await, [4]);
+
+    root("RESET MASTER");
+    assert_eq!(world.reason(&later).await, "unknown_position");
+    let again = world.now().await;
+    world.insert(5).await;
+    assert_eq!(world.keys_since(&again).await, [5]);
+    let stopped = tokio::task::spawn_blocking(move || world.service.stop());
+    stopped.await.expect("a task").expect("a stop");
+}
