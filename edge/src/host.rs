@@ -34,11 +34,12 @@ impl Reply {
         }
     }
 
+    /// Returns the length of the body as a stream, which the runtime decodes if the response is compressed.
     pub(crate) fn length(&self) -> BodyLength {
         match self {
             Self::Own(_, Some(_)) => BodyLength::Unknown,
             Self::Own(answer, None) => BodyLength::Known(answer.body.len() as u64),
-            Self::Origin(answer) => BodyLength::announced(answer.header("content-length")),
+            Self::Origin(answer) => answer.length(),
         }
     }
 }

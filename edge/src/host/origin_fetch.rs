@@ -49,10 +49,18 @@ impl OriginAnswer {
         self.headers.get(name)
     }
 
+    /// Returns the body's length after decoding, which is unknown if the body is compressed.
+    pub(crate) fn length(&self) -> BodyLength {
+        match self.header("content-encoding") {
+            None => BodyLength::announced(self.header("content-length")),
+            Some(_) => BodyLength::Unknown,
+        }
+    }
+
     /// Returns the body's length; `None` if the body is too long to hold in memory, compressed, or of unknown length.
     fn short_length(&self) -> Option<u64> {
-        match BodyLength::announced(self.header("content-length")) {
-            BodyLength::Known(bytes @ ..=HELD_MAX_BYTES) if self.header("content-encoding").is_none() => Some(bytes),
+        match self.length() {
+            BodyLength::Known(bytes @ ..=HELD_MAX_BYTES) => Some(bytes),
             _ => None,
         }
     }

@@ -30,7 +30,7 @@ cases! {
         a_compressed_answer_that_fails_midway_is_cut,
         a_client_of_http_1_0_gets_the_answer_as_it_is,
     ],
-    Own: [the_edge_passes_the_origins_coding_on],
+    Own: [the_edge_passes_the_origins_coding_on, a_compressed_page_is_whole_beside_a_body_that_nobody_reads],
 }
 
 const CODINGS: [&str; 3] = ["gzip", "br", "zstd"];
@@ -254,4 +254,18 @@ async fn the_edge_passes_the_origins_coding_on(_: Host) {
     let unasked = db.call(Method::GET, "t").at(&worker.url).send().await;
     assert_eq!(unasked.header("content-encoding"), None);
     assert_eq!(unasked.payload().as_array().map(Vec::len), Some(5_000));
+}
+
+async fn a_compressed_page_is_whole_beside_a_body_that_nobody_reads(_: Host) {
+    let worker = Worker::start(&[("ORIGINS", &shared().origin)]);
+    for path in ["/docs", "/console", "/docs/swagger-ui-bundle.js"] {
+        let page = Call::new(&shared().origin, Method::GET, path);
+        let plain = page.clone().send().await;
+        for url in [&shared().origin, &worker.url] {
+            let answer = send(page.clone().at(url).bytes("x".repeat(100_000)), "gzip").await;
+            assert_eq!(header(&answer, "content-encoding"), Some("gzip"), "{url}{path}");
+            let body = answer.bytes().await.expect("a whole body");
+            assert!(decoded("gzip", &body) == plain.body, "{url}{path}: other bytes");
+        }
+    }
 }
