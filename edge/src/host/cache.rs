@@ -12,21 +12,27 @@ use futures_util::future::{Either, select};
 use std::cell::Cell;
 use std::time::Duration;
 use wasm_bindgen::prelude::wasm_bindgen;
-use worker::js_sys::{Array, Promise};
+use worker::js_sys::{Array, Date, Promise};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::web_sys::{Headers, Request, RequestInit, Response};
 
-/// Timeout of look-ups and removals. The cache is in the same data centre and usually answers within milliseconds; if
+/// Timeout of look-ups, removals and tests. The cache is in the same data centre and usually answers within milliseconds; if
 /// it takes longer than this, asking the origin is faster.
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Timeout for storing a response, including the arrival of its body. Longer than the default timeout for a head.
 /// Cloudflare ends such work 30 s after the response anyway.
-const PUT_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const PUT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Timeout for storing a response that is in memory, for which clients wait.
+pub(crate) const HELD_PUT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Milliseconds after a failed test of the cache until the next test.
+const TEST_INTERVAL_MS: f64 = 60_000.0;
 
 thread_local! {
-    /// Whether a test of the cache has succeeded. From then on, the isolate assumes that the cache works.
-    static WORKS: Cell<bool> = const { Cell::new(false) };
+    /// Whether the last test of the cache succeeded, and until when that counts, in ms since 1970.
+    static WORKS: Cell<(bool, f64)> = const { Cell::new((false, 0.0)) };
 }
 
 // Declared by hand, because web-sys declares these functions as infallible, and an exception would end the worker.
@@ -58,10 +64,9 @@ pub(crate) async fn lookup(key: &str, headers: Option<&Headers>) -> Option<Respo
 }
 
 /// Stores a response, which must be a 200, under a URL for as long as its `Cache-Control` says, and consumes its body.
-/// Returns `false` if the cache fails, for example because the body ended early, or if it takes longer than
-/// [`PUT_TIMEOUT`].
-pub(crate) async fn put(key: &str, response: &Response) -> bool {
-    settled(cache_put(key, response), PUT_TIMEOUT).await.is_some()
+/// Returns `false` if the cache fails, for example because the body ended early, or if it takes longer than `within`.
+pub(crate) async fn put(key: &str, response: &Response, within: Duration) -> bool {
+    settled(cache_put(key, response), within).await.is_some()
 }
 
 /// Removes the cache entries of these URLs in this data centre.
@@ -70,18 +75,19 @@ pub(crate) async fn remove(keys: impl IntoIterator<Item = &'_ str>) {
     settled(Ok(Promise::all_settled(&removals)), LOOKUP_TIMEOUT).await;
 }
 
-/// Tests whether a stored entry can be found again. After the first success, returns true without a test.
+/// Tests whether a stored entry can be found again. A success counts for the isolate's life.
 pub(crate) async fn works() -> bool {
     const PROBE: &str = "https://selkie-cache.invalid/probe";
-    if WORKS.get() {
-        return true;
+    let (works, until) = WORKS.get();
+    if Date::now() < until {
+        return works;
     }
     let probe = Answer::bare(200).with("cache-control", "max-age=60");
     let works = match headers::answer(&probe, None) {
-        Ok(probe) => put(PROBE, &probe).await && lookup(PROBE, None).await.is_some(),
+        Ok(probe) => put(PROBE, &probe, LOOKUP_TIMEOUT).await && lookup(PROBE, None).await.is_some(),
         Err(_) => false,
     };
-    WORKS.set(works);
+    WORKS.set((works, if works { f64::INFINITY } else { Date::now() + TEST_INTERVAL_MS }));
     works
 }
 

@@ -50,8 +50,9 @@ enum FoundEntry {
 
 /// The response that the lead of a flight got from the origin.
 enum Fetched {
-    /// A response that is held in memory, and is being stored in the cache at the same time.
-    Held(Response),
+    /// A response that was held in memory until it was stored. Its client gets it from the cache, since a slow reader
+    /// would keep the memory in use.
+    Stored,
     /// A response whose body is still arriving.
     Passing(OriginAnswer),
 }
@@ -74,9 +75,9 @@ pub(crate) async fn answer(
         },
         false => None,
     };
-    let bytes = whole.as_ref().map_or_else(Vec::new, WholeBody::bytes);
     let body = whole.as_ref().map_or(JsValue::UNDEFINED, |whole| whole.buffer.clone());
-    let Some(lookup) = cacheable.finish(cache, &bytes)? else {
+    let lookup = cacheable.finish(cache, &whole.as_ref().map_or_else(Vec::new, WholeBody::bytes))?;
+    let Some(lookup) = lookup else {
         return forwarding.send_whole(gateway, body, Repeat::Always).await.map(Reply::Origin);
     };
     let caller = forwarding.caller().clone();
@@ -112,15 +113,18 @@ pub(crate) async fn purge(answer: &OriginAnswer, cache: &Cache) {
     if let Some(project) = project_to_purge(names) {
         let (url, mark) = cache.private_mark(&project, now_ms());
         if let Ok(mark) = headers::answer(&mark, None) {
-            cache::put(&url, &mark).await;
+            cache::put(&url, &mark, cache::PUT_TIMEOUT).await;
         }
     }
 }
 
 impl Cached<'_> {
     /// Returns the cached response or, if this request leads the flight, the origin's response; `None` if the caller
-    /// must forward the request without the cache.
+    /// must forward the request without the cache, or if the cache does not work.
     async fn find_or_fetch(&self, forwarding: &mut Forwarding<'_>) -> OriginResult<Option<Reply>> {
+        if !cache::works().await {
+            return Ok(None);
+        }
         let mut visit = Visit::new(self.cache, &self.lookup, self.incoming);
         while let Some(looked) = visit.look_up() {
             let is_expired = match self.find().await {
@@ -142,10 +146,14 @@ impl Cached<'_> {
                     let (fetched, origin_ms) =
                         receiver.await.unwrap_or_else(|_| (Err(NoAnswer::Unreachable.problem()), None));
                     match fetched {
-                        Ok(Fetched::Held(entry)) => {
+                        Ok(Fetched::Stored) => {
                             forwarding.set_origin_ms(origin_ms);
-                            let headers = headers::of(&entry.headers());
-                            return self.serve(entry, &headers, None).await.transpose();
+                            return match self.find().await {
+                                Found::Entry { entry, headers, .. } => {
+                                    self.serve(entry, &headers, None).await.transpose()
+                                }
+                                Found::Expired | Found::Nothing => Ok(None),
+                            };
                         }
                         // The next lookup finds the entry confirmed or removed, or may serve it without confirmation.
                         Ok(Fetched::Passing(answer)) if is_expired => discard(&answer.response),
@@ -154,7 +162,7 @@ impl Cached<'_> {
                             forwarding.set_origin_ms(origin_ms);
                             return passing.map(|fetched| match fetched {
                                 Fetched::Passing(answer) => Some(Reply::Origin(answer)),
-                                Fetched::Held(_) => None,
+                                Fetched::Stored => None,
                             });
                         }
                     }
@@ -265,7 +273,7 @@ struct Fetch {
 }
 
 impl Fetch {
-    /// Asks the origin, sends the response to `sender`, stores the response if it is cacheable, and ends the flight.
+    /// Asks the origin, stores the response if it is cacheable, sends it to `sender`, and ends the flight.
     /// Only ends the flight if the receiver was dropped and the cache doesn't work.
     async fn run(self, lead: Lead, sender: oneshot::Sender<Delivered<Fetched>>) {
         // Nobody waits for a background fetch, so it is useless without a working cache.
@@ -290,22 +298,25 @@ impl Fetch {
         match self.lookup.outcome(answer.status, &answer.headers) {
             FetchOutcome::Held => {
                 let held = self.hold(&answer).await;
-                let of_bytes = |bytes: &Object| {
-                    let body = Response::new_with_opt_buffer_source(Some(bytes))?;
+                let of_bytes = |bytes: Object| {
+                    let body = Response::new_with_opt_buffer_source(Some(&bytes))?;
                     headers::answer(&entry, body.body().as_ref())
                 };
-                let copy = held.as_ref().ok().and_then(|bytes| of_bytes(bytes).ok());
-                let entry = held.and_then(|bytes| of_bytes(&bytes).map_err(|_| NoAnswer::Unreachable.problem()));
-                let _ = sender.send((entry.map(Fetched::Held), origin_ms));
-                if let Some(copy) = copy {
-                    self.store(&copy, asked_ms, lead).await;
-                }
+                let entry = held.and_then(|bytes| of_bytes(bytes).map_err(|_| NoAnswer::Unreachable.problem()));
+                let stored = match entry {
+                    Ok(entry) => {
+                        self.store(&entry, asked_ms, lead, cache::HELD_PUT_TIMEOUT).await;
+                        Ok(Fetched::Stored)
+                    }
+                    Err(problem) => Err(problem),
+                };
+                let _ = sender.send((stored, origin_ms));
                 return;
             }
             FetchOutcome::Streamed if sender.is_canceled() && answer.status == 200 => {
                 lead.release_waiting(now_ms());
                 if let Ok(entry) = headers::answer(&entry, answer.response.body().as_ref()) {
-                    self.store(&entry, asked_ms, lead).await;
+                    self.store(&entry, asked_ms, lead, cache::PUT_TIMEOUT).await;
                 }
                 return;
             }
@@ -327,13 +338,14 @@ impl Fetch {
         let _ = sender.send((Ok(Fetched::Passing(answer)), origin_ms));
     }
 
-    /// Stores a response in the cache and ends the flight. Does not store a purged file (see [`Cache::is_purged`]).
-    async fn store(&self, entry: &Response, asked_ms: u64, lead: Lead) {
+    /// Stores a response in the cache within a time and ends the flight. Does not store a purged file (see
+    /// [`Cache::is_purged`]).
+    async fn store(&self, entry: &Response, asked_ms: u64, lead: Lead, within: Duration) {
         let is_purged = || self.gateway.cache().is_purged(&self.lookup, asked_ms);
         let url = self.lookup.url();
         if is_purged() {
             discard(entry);
-        } else if !cache::put(&url, entry).await {
+        } else if !cache::put(&url, entry, within).await {
             discard(entry);
             lead.not_stored(now_ms());
         } else if is_purged() {
