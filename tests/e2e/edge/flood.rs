@@ -20,8 +20,8 @@ use serde_json::json;
 use shared::error::ErrorCode;
 use shared::limits::{EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT};
 use std::time::Duration;
-use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
 
 cases! {
     Own: [
@@ -32,6 +32,8 @@ cases! {
         clients_who_leave_after_an_early_refusal_leave_no_connection_behind,
         refused_bodies_that_never_come_take_few_connections_to_the_origin,
         a_crowd_of_one_project_is_answered,
+        a_request_that_waits_gets_the_next_free_slot,
+        clients_who_read_slowly_take_little_memory,
         callers_who_leave_at_once_take_nothing_from_others,
     ],
 }
@@ -189,8 +191,9 @@ async fn refused_bodies_that_never_come_take_few_connections_to_the_origin(_: Ho
     }
 }
 
+/// Not more callers than slots, since a request waits for a slot only for a few seconds.
 async fn a_crowd_of_one_project_is_answered(_: Host) {
-    const CALLERS: usize = EDGE_REQUESTS_MAX_COUNT * 3 / 2;
+    const CALLERS: usize = EDGE_REQUESTS_MAX_COUNT * 9 / 10;
     allow_open_files(8_000).expect("a limit");
     // On a busy machine, the origin may be silent for longer than by default.
     let timeouts = [("ORIGIN_TIMEOUT_MS", "120000"), ("ORIGIN_CONNECT_TIMEOUT_MS", "60000")];
@@ -203,6 +206,64 @@ async fn a_crowd_of_one_project_is_answered(_: Host) {
     let codes: Vec<String> = join_all(callers).await.into_iter().flat_map(|codes| codes.expect("a caller")).collect();
     let refused: Vec<_> = codes.iter().filter(|code| *code != "ok").collect();
     assert_eq!((codes.len(), refused.len()), (2 * CALLERS, 0), "{:?}", refused.first());
+}
+
+async fn a_request_that_waits_gets_the_next_free_slot(_: Host) {
+    allow_open_files(8_000).expect("a limit");
+    let origin = FakeOrigin::start("a", Manner::Hang.well_asked()).await;
+    let timeouts = [("ORIGIN_TIMEOUT_MS", "600000"), ("ORIGIN_CONNECT_TIMEOUT_MS", "600000")];
+    let worker = Worker::start(&[&[("ORIGINS", &*origin.url)], &timeouts[..]].concat());
+    let headers = format!("Authorization: Bearer {}\r\n", shared().read_key);
+    let read = raw::request("GET", POSTS.as_bytes(), &headers, b"");
+    let address = worker.url.trim_start_matches("http://");
+    let mut slow = Vec::new();
+    for _ in 0..EDGE_REQUESTS_MAX_COUNT {
+        let mut stream = TcpStream::connect(address).await.expect("a connection");
+        stream.set_zero_linger().expect("a socket");
+        stream.write_all(&read).await.expect("a request");
+        slow.push(stream);
+    }
+    eventually("one key holds all slots", WAIT_MAX, || async {
+        (origin.asked().len() == EDGE_REQUESTS_MAX_COUNT).then_some(())
+    })
+    .await;
+    origin.turn(Manner::Well);
+    let mut waiting = Wire::open(&worker.url).await;
+    waiting.send(&read).await;
+    slow.pop();
+    assert_eq!(waiting.answer().await.map(|answer| answer.status), Some(200));
+}
+
+/// Plain workerd has no cache. If the edge held files in memory to cache them, a file of 1 MiB would take that much for
+/// each client who reads nothing.
+async fn clients_who_read_slowly_take_little_memory(_: Host) {
+    const CLIENTS: usize = 200;
+    const GROWTH_MAX_KIB: u64 = 100 * 1024;
+    const LENGTH: usize = 1024 * 1024;
+    const VERSION: &str = "0123456789abcdef0123456789abcdef";
+    let file: &'static str = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Request-Id: REQUEST_ID\r\nETag: \"{VERSION}\"\r\n\
+         Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT\r\nCache-Control: public, max-age=31536000, immutable\r\n\
+         Connection: close\r\nContent-Length: {LENGTH}\r\n\r\n{}",
+        "x".repeat(LENGTH)
+    )
+    .leak();
+    let origin = FakeOrigin::start("a", Manner::Raw(file)).await;
+    let worker = Worker::start(&[("ORIGINS", &origin.url)]);
+    let begun = worker.memory_kib();
+    let mut slow = Vec::new();
+    for number in 0..CLIENTS {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(4_096).expect("a socket");
+        let address = worker.url.trim_start_matches("http://").parse().expect("an address");
+        let mut stream = socket.connect(address).await.expect("a connection");
+        let path = format!("/media/default/{number}.txt?v={VERSION}");
+        stream.write_all(&raw::request("GET", path.as_bytes(), "", b"")).await.expect("a request");
+        assert_eq!(&stream.read_u64().await.expect("an answer").to_be_bytes(), b"HTTP/1.1");
+        slow.push(stream);
+    }
+    let grown = worker.memory_kib().saturating_sub(begun);
+    assert!(grown < GROWTH_MAX_KIB, "{grown} KiB more than {begun} KiB");
 }
 
 /// Number of requests whose callers leave.
