@@ -262,7 +262,10 @@ impl Reader {
     fn write_trailer(&self, page: &Page, out: &mut Vec<u8>) {
         out.extend_from_slice(br#"{"next":"#);
         write_string(out, &self.token(&page.next));
-        out.extend_from_slice(if page.up_to_date { br#","upToDate":true}"# } else { br#","upToDate":false}"# });
+        out.extend_from_slice(if page.up_to_date { br#","upToDate":true"# } else { br#","upToDate":false"# });
+        out.extend_from_slice(br#","position":"#);
+        write_string(out, &format!("gtid:{}", page.next.position));
+        out.push(b'}');
     }
 
     /// Streams every matching record, then the token. An event stream goes on with changes.

@@ -41,17 +41,17 @@ pub enum ChangesForm {
 pub struct Subscription {
     /// `None` for the only subscription of a GET.
     pub id: Option<Box<str>>,
-    /// A read without joins, order and page.
+    /// A read without joins. Its order and limit are of the snapshot only.
     pub read: Read,
 }
 
 const CALL_OPTIONS: [&str; 4] = ["since", "wait", "limit", "snapshot"];
-const READ_OPTIONS: [&str; 4] = ["query", "searchOperator", "selectFields", "omitFields"];
+const READ_OPTIONS: [&str; 6] = ["query", "searchOperator", "selectFields", "omitFields", "order", "limit"];
 const GET_OPTIONS: [&str; 8] =
     ["query", "searchOperator", "selectFields", "omitFields", "since", "wait", "limit", "snapshot"];
 const POST_OPTIONS: [&str; 5] = ["subscriptions", "since", "wait", "limit", "snapshot"];
-const SUBSCRIPTION_OPTIONS: [&str; 7] =
-    ["id", "database", "table", "query", "searchOperator", "selectFields", "omitFields"];
+const SUBSCRIPTION_OPTIONS: [&str; 9] =
+    ["id", "database", "table", "query", "searchOperator", "selectFields", "omitFields", "order", "limit"];
 
 impl ChangesCall {
     pub(super) fn from_pairs(table: TablePath, head: &ChangesHead, options: Options) -> Result<Self, Problem> {
@@ -225,7 +225,7 @@ mod tests {
         let common = (plain.since.as_deref(), plain.wait, plain.limit, plain.snapshot, plain.form);
         assert_eq!(common, (None, Duration::ZERO, CHANGES_PAGE_MAX_ROWS, false, ChangesForm::Page));
         assert_eq!(plain.subscriptions[0].id, None);
-        let asked = get("since=abc&wait=20s&limit=5&query={\"total\":{\">\":5}}", None, None).unwrap();
+        let asked = get("since=abc&wait=20s&limit=5&query={\"total\":{\"gt\":5}}", None, None).unwrap();
         assert_eq!((asked.since.as_deref(), asked.wait.as_secs(), asked.limit), (Some("abc"), 20, 5));
         assert!(asked.subscriptions[0].read.filter.is_some() && asked.subscriptions[0].read.window.limit.is_none());
         let events = get("snapshot=true&since=", Some("text/event-stream"), Some("tok"));
@@ -249,6 +249,10 @@ mod tests {
     #[test]
     fn subscriptions_of_a_body_have_ids() {
         let body = r#"{"subscriptions":[{"id":"a","database":"shop","table":"orders"},{"database":"d","table":"t"}]}"#;
+        let ordered = r#"{"subscriptions":[{"database":"d","table":"t","order":"-id","limit":5}],"limit":7}"#;
+        let call = post(ordered).unwrap();
+        let Read { order, window, .. } = &call.subscriptions[0].read;
+        assert_eq!((order.len(), window.limit, call.limit), (1, Some(5), 7));
         let ids: Vec<_> = post(body).unwrap().subscriptions.into_iter().map(|one| one.id.unwrap()).collect();
         assert_eq!(ids, ["a".into(), "1".into()] as [Box<str>; 2]);
         for (body, message) in [
@@ -257,10 +261,10 @@ mod tests {
             (r#"{"subscriptions":[5]}"#, "must be a list of objects"),
             (r#"{"subscriptions":[{"table":"t"}]}"#, "The subscription 0 has no database."),
             (r#"{"subscriptions":[{"id":"","database":"d","table":"t"}]}"#, "a string of 1 to 64 bytes"),
-            (r#"{"subscriptions":[{"database":"d","table":"t","order":"x"}]}"#, "order"),
+            (r#"{"subscriptions":[{"database":"d","table":"t","offset":1}]}"#, "offset"),
             (
                 r#"{"subscriptions":[{"id":"1","database":"d","table":"t"},{"database":"d","table":"t"}]}"#,
-                "Two subscriptions have the id 1.",
+                "Two subscriptions have the id \"1\".",
             ),
             (r#"{"subscriptions":[{"database":"d","table":"t"}],"limit":1001}"#, "a whole number from 1 to 1000"),
             (r#"{"subscriptions":[{"database":"d","table":"t"}],"limit":0}"#, "a whole number from 1 to 1000"),

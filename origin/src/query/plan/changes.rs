@@ -6,10 +6,11 @@ use crate::query::catalog::Kind;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::operation::filter::Comparison;
-use shared::operation::read::Read;
+use shared::operation::read::{Read, Window};
 
 #[derive(Clone, Debug)]
 pub struct FollowedRead {
+    /// Its order and limit are of a snapshot only.
     pub select: Select,
     /// The columns that identify a record: those of an `{id}`, or else of another readable unique key.
     pub key: Vec<usize>,
@@ -23,7 +24,10 @@ pub fn follow(read: &Read, scope: &Scope<'_>) -> Result<FollowedRead, Problem> {
     if table.traits().view {
         return Err(refuse("A view has no changes of its own.").with_hint("Follow the tables that the view reads."));
     }
-    let select = read::records(read, scope, None, Page::default())?;
+    // Without a limit, no cell is added for a cursor.
+    let mut whole = read.clone();
+    whole.window = Window::default();
+    let select = read::records(&whole, scope, None, Page::default())?;
     let is_column = |cell: &Expression| matches!(cell, Expression::Column(_));
     if matches!(&select.output, Output::Cells(cells) if !cells.iter().all(is_column)) {
         return Err(refuse("The option selectFields of changes takes no aggregates."));
@@ -46,7 +50,7 @@ pub fn follow(read: &Read, scope: &Scope<'_>) -> Result<FollowedRead, Problem> {
         ))
         .with_hint("Changes name records by their key: add a primary key, or add its fields to the role."));
     }
-    let select = Select { order: Vec::new(), limit: None, offset: 0, keyset: None, ..select };
+    let select = Select { limit: read.window.limit, ..select };
     let equals = select.filter.as_ref().and_then(|filter| integer_equality(filter, scope));
     Ok(FollowedRead { key, equals, select })
 }

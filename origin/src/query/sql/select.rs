@@ -22,11 +22,14 @@ pub fn select(select: Select, scope: &Scope<'_>) -> Statement {
 pub fn select_with_key(select: Select, key: &[usize], scope: &Scope<'_>) -> Statement {
     let mut sql = Builder::new();
     sql.syntax("SELECT ");
+    let order = steps(select.order, &select.output);
     cells(&mut sql, select.output, scope);
     for at in key {
         sql.syntax(", ").column(scope.root(), *at);
     }
     from(&mut sql, select.joins, select.filter, scope);
+    order_by(&mut sql, order, scope);
+    paging(&mut sql, select.limit, 0);
     sql.finish()
 }
 
@@ -89,7 +92,7 @@ pub fn cursor_basis(select: &Select, scope: &Scope<'_>) -> Statement {
 fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
     sql.syntax("SELECT ").syntax(distinct(select.rows));
     let limit = select.rows_read();
-    let order: Vec<_> = select.order.into_iter().map(|(by, direction)| (step(by, &select.output), direction)).collect();
+    let order = steps(select.order, &select.output);
     cells(sql, select.output, scope);
     from(sql, select.joins, and(select.filter, select.after), scope);
     group_by(sql, &select.group, scope);
@@ -97,6 +100,15 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
         sql.syntax(" HAVING ");
         predicate::write(sql, scope, having);
     }
+    order_by(sql, order, scope);
+    paging(sql, limit, select.offset);
+}
+
+fn steps(order: Vec<(Expression, Direction)>, output: &Output) -> Vec<(Step, Direction)> {
+    order.into_iter().map(|(by, direction)| (step(by, output), direction)).collect()
+}
+
+fn order_by(sql: &mut Builder, order: Vec<(Step, Direction)>, scope: &Scope<'_>) {
     if !order.is_empty() {
         sql.syntax(" ORDER BY ").list(order, |sql, (by, direction)| {
             match by {
@@ -108,7 +120,6 @@ fn write(sql: &mut Builder, select: Select, scope: &Scope<'_>) {
             descending(sql, direction);
         });
     }
-    paging(sql, limit, select.offset);
 }
 
 fn group_by(sql: &mut Builder, group: &[ColumnRef], scope: &Scope<'_>) {
