@@ -1,7 +1,7 @@
 // Builds the operations of a batch, which run in one transaction, and reads their answers. Must not know how their
 // requests are formed.
 import { type Envelope, listOf } from "./http.js";
-import { describe, type Description, pathOf, Ref } from "./operations.js";
+import { describe, type Description, nameOf, pathOf, Ref } from "./operations.js";
 import type {
   AnyTable,
   ChangeOptions,
@@ -61,7 +61,7 @@ export class BatchTable<DB, T extends AnyTable> {
   readonly #path: string;
 
   constructor(name: string) {
-    this.#path = pathOf(name);
+    this.#path = pathOf(nameOf(name));
   }
 
   /** Reads the record with this key; the batch fails with `record_not_found` if there is none. */

@@ -43,7 +43,7 @@ export function query(where: Any): Any {
 const upper = (strategy: unknown) => String(strategy).toUpperCase();
 
 /** Returns the API's option `order`, a list. */
-function order(items: unknown): Any[] {
+export function order(items: unknown): Any[] {
   if (Array.isArray(items)) return items.flatMap(order);
   if (typeof items === "string") {
     return [items[0] === "-" ? { field: items.slice(1), strategy: "DESC" } : { field: items }];

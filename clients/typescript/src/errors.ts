@@ -12,6 +12,8 @@ export interface ErrorDetails {
   operation?: number;
   errno?: number;
   sqlState?: string;
+  /** Of `resync_required`: why the feed of changes can't go on. */
+  reason?: string;
 }
 
 interface Fault {

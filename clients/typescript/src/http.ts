@@ -70,6 +70,8 @@ export function pause(attempt: number, signal?: AbortSignal, least = 0): Promise
 
 export class Http {
   readonly url: string;
+  /** Whether something on the way holds streams back, so that changes are polled. */
+  polls = false;
   /** The position of the last write that was answered. */
   private position?: string;
 

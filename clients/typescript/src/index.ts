@@ -12,12 +12,15 @@ export { isSelkieError, SelkieError, type ErrorCode, type ErrorDetails } from ".
 export type { ClientOptions, KeySource } from "./http.js";
 export type { FileInfo, FileList, ListFiles, Media, UploadedFile, UploadOptions } from "./media.js";
 export type { Batch, BatchTable, InsertOperation, Operation } from "./batch.js";
+export type { LiveList } from "./live.js";
 export { etagOf } from "./operations.js";
 export type { Table } from "./table.js";
 export type {
   AnyDatabase,
   AnyTable,
   CallOptions,
+  Change,
+  ChangesOptions,
   Condition,
   GetOptions,
   Include,
@@ -25,6 +28,7 @@ export type {
   Key,
   List,
   ListOptions,
+  LiveOptions,
   Order,
   Result,
   SchemaField,

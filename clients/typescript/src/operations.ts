@@ -60,12 +60,20 @@ function part(key: unknown): string {
   return encodeURIComponent(text);
 }
 
-/** Returns the path of a table, whose database is the part of its name before the first dot. */
-export function pathOf(table: string): string {
-  const dot = table.indexOf(".");
-  if (dot < 1 || dot === table.length - 1) throw new TypeError(`"${table}" is no name of a table, as "shop.orders".`);
-  return `crud/${encodeURIComponent(table.slice(0, dot))}/${encodeURIComponent(table.slice(dot + 1))}`;
+export interface TablePath {
+  readonly database: string;
+  readonly table: string;
 }
+
+/** Splits the name of a table: the database is the part before the first dot. */
+export function nameOf(name: string): TablePath {
+  const dot = name.indexOf(".");
+  if (dot < 1 || dot === name.length - 1) throw new TypeError(`"${name}" is no name of a table, as "shop.orders".`);
+  return { database: name.slice(0, dot), table: name.slice(dot + 1) };
+}
+
+export const pathOf = ({ database, table }: TablePath) =>
+  `crud/${encodeURIComponent(database)}/${encodeURIComponent(table)}`;
 
 /** Returns options as a query string: texts and numbers as they are, lists and objects as JSON. */
 export function search(options: Record<string, unknown>): string {

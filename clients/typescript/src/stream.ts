@@ -1,25 +1,30 @@
-// Reads NDJSON from a response. Must not know what the lines contain.
+// Reads the parts of a streamed answer: lines of NDJSON, or events. Must not know what they contain.
 import { noAnswer } from "./errors.js";
 
-/** Yields the value of each line. Ends the request if the caller stops early; fails if the answer was cut short. */
-export async function* lines<R>(
+const cut = (error: unknown) => noAnswer("network_error", "The stream was cut short.", error);
+
+/** Parses a part. An answer that broke off ends with a part that is not JSON. */
+export function parsed<R>(text: string): R {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw cut(error);
+  }
+}
+
+/** Yields the texts between separators. Ends the request if the caller stops early; fails if the answer was cut short.
+ * `onBytes` is called whenever bytes come. */
+export async function* parts(
   response: Response,
   release: () => void,
+  separator: string,
   signal?: AbortSignal,
-): AsyncGenerator<R, void, undefined> {
+  onBytes?: () => void,
+): AsyncGenerator<string, void, undefined> {
   const reader = response.body!.getReader();
   const text = new TextDecoder();
   let rest = "";
   let ended = false;
-  const cut = (error: unknown) => noAnswer("network_error", "The stream of records was cut short.", error);
-  // An answer that broke off ends with a line that is not JSON.
-  const parsed = (line: string): R => {
-    try {
-      return JSON.parse(line);
-    } catch (error) {
-      throw cut(error);
-    }
-  };
   const next = async () => {
     try {
       return await reader.read();
@@ -33,12 +38,22 @@ export async function* lines<R>(
     while (!ended) {
       const { done, value } = await next();
       ended = done;
-      const parts = (rest + text.decode(value, { stream: !done })).split("\n");
-      rest = done ? "" : parts.pop()!;
-      for (const line of parts) if (line) yield parsed(line);
+      onBytes?.();
+      const whole = (rest + text.decode(value, { stream: !done })).split(separator);
+      rest = done ? "" : whole.pop()!;
+      for (const part of whole) if (part) yield part;
     }
   } finally {
     release();
     if (!ended) await reader.cancel();
   }
+}
+
+/** Yields the value of each line. */
+export async function* lines<R>(
+  response: Response,
+  release: () => void,
+  signal?: AbortSignal,
+): AsyncGenerator<R, void, undefined> {
+  for await (const line of parts(response, release, "\n", signal)) yield parsed<R>(line);
 }

@@ -1,14 +1,19 @@
 // The calls on one table. Must not know how requests are formed, nor how they are repeated.
+import { read } from "./conditions.js";
 import { SelkieError } from "./errors.js";
+import { follow } from "./feed.js";
 import { type Http, listOf, type Request } from "./http.js";
-import { type Description, describe, isSelection, keepTag, pathOf } from "./operations.js";
+import { live, type LiveCall, type LiveList } from "./live.js";
+import { type Description, describe, isSelection, keepTag, nameOf, pathOf, type TablePath } from "./operations.js";
 import { lines } from "./stream.js";
 import type {
   AnyTable,
   CallOptions,
+  Change,
   ChangeOptions,
   Changed,
   ChangedMany,
+  ChangesOptions,
   GetOptions,
   Insert,
   InsertOptions,
@@ -17,6 +22,7 @@ import type {
   Key,
   List,
   ListOptions,
+  LiveOptions,
   ManyOptions,
   Result,
   Selection,
@@ -36,13 +42,15 @@ const randomKey = () =>
 /** A table or view. */
 export class Table<DB, T extends AnyTable> {
   readonly #http: Http;
+  readonly #name: TablePath;
   readonly #path: string;
   /** Whether the server refused an Idempotency-Key for this table, whose engine has no transactions. */
   #refusesKeys = false;
 
   constructor(http: Http, name: string) {
     this.#http = http;
-    this.#path = pathOf(name);
+    this.#name = nameOf(name);
+    this.#path = pathOf(this.#name);
   }
 
   #send<R>({ ifMatch, ...request }: Description, call: CallOptions) {
@@ -133,6 +141,41 @@ export class Table<DB, T extends AnyTable> {
       }
       if (left <= 0) return;
     }
+  }
+
+  /** Yields what changes from now on, or after `since`, whoever changes it. Connects again when the connection breaks;
+   * throws `resync_required` if changes can't be told without a gap, unless `snapshot` is set. */
+  async *changes<const O extends ChangesOptions<DB, T> = {}>(
+    options?: O & Strict<DB, T, O, ChangesOptions<DB, T>>,
+  ): AsyncGenerator<Change<DB, T, O>, void, undefined> {
+    const {
+      since,
+      snapshot,
+      signal = new AbortController().signal,
+      onReady,
+      ...selected
+    } = (options ?? {}) as ChangesOptions<DB, T>;
+    const messages = follow(this.#http, [{ ...this.#name, ...read(selected) }], { since, snapshot, signal });
+    let isReady = false;
+    for await (const [name, value, next] of messages) {
+      if (name === "transaction") {
+        if (!isReady) onReady?.(next);
+        isReady = true;
+      } else if (name === "resync") {
+        isReady = false;
+        yield { type: name, ...value } as Change<DB, T, O>;
+      } else {
+        const { subscription: _, ...change } = value;
+        yield (next ? { ...change, next } : change) as Change<DB, T, O>;
+      }
+    }
+  }
+
+  /** Returns a list that stays what a read at that moment would give. All live lists of a client share one connection. */
+  live<const O extends LiveOptions<DB, T> = {}>(
+    options?: O & Strict<DB, T, O, LiveOptions<DB, T>>,
+  ): LiveList<Result<DB, T, O>> {
+    return live(this.#http, this.#name, (options ?? {}) as LiveCall);
   }
 
   /** Inserts one record, or all of a list or none, and returns the keys. */

@@ -197,6 +197,29 @@ export interface ListOptions<DB, T extends AnyTable> extends GetOptions<DB, T> {
   };
 }
 
+/** Records whose changes are followed. */
+interface FollowOptions<DB, T extends AnyTable> {
+  readonly select?: readonly Field<T>[];
+  readonly omit?: readonly Field<T>[];
+  /** Conditions on fields of this table. */
+  readonly where?: Where<DB, T>;
+  readonly signal?: AbortSignal;
+}
+
+export interface ChangesOptions<DB, T extends AnyTable> extends FollowOptions<DB, T> {
+  /** `next` of an earlier change, to go on after it. */
+  readonly since?: string;
+  /** Begin with all records, unless `since` is given, and again whenever the feed can't go on. */
+  readonly snapshot?: boolean;
+  /** Is called with a token for `since` when changes are followed: first, and after each snapshot. */
+  readonly onReady?: (next: string) => void;
+}
+
+export interface LiveOptions<DB, T extends AnyTable> extends FollowOptions<DB, T> {
+  readonly order?: Order<T>;
+  readonly limit?: number;
+}
+
 // Results
 
 type AliasOf<I> = I extends { alias: infer A extends string }
@@ -301,6 +324,51 @@ export interface List<R> extends Array<R> {
   /** Whether the key's role withholds further records from this answer. */
   readonly limited?: boolean;
 }
+
+// Changes
+
+interface AnyChange<K> {
+  key: K;
+  /** The position after the transaction. A snapshot's records have none. */
+  position?: string;
+  /** When the transaction was committed. */
+  at?: string;
+  /** The last change of its transaction. */
+  end?: true;
+  /** The token to go on after this change, for `since`. A snapshot's records have none. */
+  next?: string;
+}
+interface InsertChange<K, R> extends AnyChange<K> {
+  type: "insert";
+  record: R;
+  /** The record did not meet the conditions before, or the role's rules. */
+  entered?: true;
+  /** A record of the snapshot. */
+  snapshot?: true;
+}
+interface UpdateChange<K, R> extends AnyChange<K> {
+  type: "update";
+  record: R;
+  changed: string[];
+}
+interface DeleteChange<K, R> extends AnyChange<K> {
+  type: "delete";
+  /** The record before; absent if it left. */
+  record?: R;
+  /** The record does not meet the conditions any more, or the role's rules. */
+  left?: true;
+}
+/** All records follow anew, as a snapshot. */
+interface Resync {
+  type: "resync";
+  reason: string;
+}
+/** What `changes` yields with the options `O`. */
+export type Change<DB, T extends AnyTable, O> =
+  | InsertChange<T["key"], Result<DB, T, O>>
+  | UpdateChange<T["key"], Result<DB, T, O>>
+  | DeleteChange<T["key"], Result<DB, T, O>>
+  | (O extends { snapshot: true } ? Resync : never);
 
 // Writes
 
