@@ -319,6 +319,18 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
             };
             (Access::Read, vec![get("openapi.json"), get("types.ts")])
         }
+        Action::Follow => {
+            let path = world.db.path("t").replacen("/crud/", "/changes/", 1);
+            let subscription = json!({"database": world.db.name, "table": "t"});
+            let several = Request::new(Method::POST, "/api/v1/changes", 200, NO_DATABASE);
+            (
+                Access::Read,
+                vec![
+                    Request::new(Method::GET, path, 200, NO_DATABASE),
+                    several.json(&json!({"subscriptions": [subscription]})),
+                ],
+            )
+        }
         Action::Sql => (
             Access::Full,
             vec![

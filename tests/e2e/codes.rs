@@ -12,6 +12,8 @@ async fn what_is_retryable_is_what_passes_by_itself(_: Host) {
         let passes = match code {
             // The client's statement is too slow, and would be again.
             ErrorCode::QueryTimeout => false,
+            // A setting of MariaDB or of the origin must change first.
+            ErrorCode::ChangesUnavailable => false,
             // Waiting does not create free space.
             ErrorCode::StorageFull => false,
             ErrorCode::Deadlock

@@ -96,6 +96,7 @@ fn source(code: ErrorCode) -> Source {
             Beyond("the database holds the receipts")
         }
         ErrorCode::TooManyAffected => Beyond("the database counts the records"),
+        ErrorCode::ResyncRequired | ErrorCode::ChangesUnavailable => Beyond("MariaDB's binary log decides"),
         ErrorCode::MediaExists
         | ErrorCode::UploadOffsetMismatch
         | ErrorCode::UploadLocked

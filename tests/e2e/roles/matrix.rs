@@ -153,6 +153,20 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
             "dropbox",
             vec![without_field(Method::GET, "/_schema", Value::Null), without_field(Method::OPTIONS, "", Value::Null)],
         ),
+        Action::Follow => {
+            let changes = |rest: &str, names_field| {
+                let path = format!("{}{rest}", db.path(table).replacen("/crud/", "/changes/", 1));
+                Request { method: Method::GET, path, body: Value::Null, names_field }
+            };
+            Row::ByTable(
+                "dropbox",
+                vec![
+                    changes(&format!("?{}", option("query", &condition)), true),
+                    changes(&format!("?selectFields={field}"), true),
+                    changes("", false),
+                ],
+            )
+        }
         Action::Explain => Row::Never(vec![
             request(Method::GET, &format!("?explain=true&selectFields={field}"), Value::Null),
             request(Method::GET, &format!("/1?explain=true&selectFields={field}"), Value::Null),
