@@ -16,6 +16,7 @@ mod in_flight;
 mod incoming_request;
 mod origin_answer;
 mod origin_health;
+pub mod polls;
 mod request_log;
 mod silence;
 mod user_tokens;

@@ -9,6 +9,7 @@ pub(crate) mod client_abort;
 pub(crate) mod headers;
 pub(crate) mod log;
 pub(crate) mod origin_fetch;
+pub(crate) mod polls;
 pub(crate) mod rate_limit;
 pub(crate) mod signature;
 mod timer;

@@ -14,7 +14,7 @@ use config::Config;
 use futures_util::future::{Either, select};
 use host::client_abort::ClientAbort;
 use host::origin_fetch::Forwarding;
-use host::{Reply, body, cached, headers, log, rate_limit, signature};
+use host::{Reply, body, cached, headers, log, polls, rate_limit, signature};
 use shared::error::{CODE_HEADER, ErrorCode, Problem};
 use std::cell::OnceCell;
 use std::pin::pin;
@@ -103,6 +103,9 @@ async fn reply(
     let plan = match decision {
         Decision::Answer(answer) => return Ok(Reply::Own(answer, None)),
         Decision::Forward(plan) => plan,
+        Decision::Changes(principal, pending) => {
+            return polls::answer(gateway, forwarding, &principal, pending).await;
+        }
         Decision::Cached(cacheable) => return cached::answer(gateway, forwarding, cacheable, context).await,
     };
     let answer = forwarding.send(gateway, plan).await?;

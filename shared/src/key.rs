@@ -73,14 +73,14 @@ impl FromStr for Access {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Grant {
     Full,
     Read,
     Role(Arc<RoleGrant>),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RoleGrant {
     pub role: RoleName,
     pub claims: RoleClaims,

@@ -245,6 +245,13 @@ pub const EDGE_UNVERIFIED_REQUESTS_MAX_COUNT: usize = EDGE_REQUESTS_MAX_COUNT / 
 /// Maximum requests in flight from an isolate of the edge to origins without a key: public media, `/docs`, `/console`.
 pub const EDGE_PUBLIC_REQUESTS_MAX_COUNT: usize = EDGE_REQUESTS_MAX_COUNT / 2;
 
+/// Maximum requests for changes of verified callers that wait at an isolate of the edge: pages until they are answered,
+/// event streams until they begin. They have slots of their own, since most of them wait for long.
+pub const EDGE_CHANGES_MAX_COUNT: usize = 2_000;
+
+/// Maximum requests for changes that wait at an isolate of the edge with users' tokens that the edge can't verify.
+pub const EDGE_UNVERIFIED_CHANGES_MAX_COUNT: usize = EDGE_CHANGES_MAX_COUNT / 2;
+
 /// Maximum requests for `/readyz` in flight from an isolate of the edge to origins.
 pub const EDGE_HEALTH_REQUESTS_MAX_COUNT: usize = 16;
 
@@ -392,7 +399,7 @@ pub const SUBSCRIPTION_ID_MAX_BYTES: usize = 64;
 /// Maximum and default number of changes of one page.
 pub const CHANGES_PAGE_MAX_ROWS: usize = 1_000;
 
-/// Maximum time that a page without changes waits for one. The edge waits 30 s for an origin.
+/// Maximum time that a page without changes waits for one. The edge ends what goes on after its response 30 s later.
 pub const CHANGES_WAIT_MAX: Duration = Duration::from_secs(25);
 
 /// Maximum bytes of a token of the feed of changes: a hash for each subscription, and a GTID for each domain.

@@ -61,6 +61,11 @@ impl RequestLog {
         }
     }
 
+    /// Returns whether the route is that of this action.
+    pub fn is_of(&self, action: Action) -> bool {
+        self.route_name() == action.route()
+    }
+
     pub fn route(&self, route: &'static str) {
         self.route.get_or_init(|| route);
     }

@@ -257,18 +257,6 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
         ),
         Action::Query => (Access::Read, vec![table(Method::POST, "/query").json(&json!({"limit": 1}))]),
         Action::ReadOne => (Access::Read, vec![table(Method::GET, "/1"), table(Method::HEAD, "/1")]),
-        Action::Follow => {
-            let table = json!({"database": world.db.name, "table": "t"});
-            let path = format!("/api/v1/changes/{}/t", world.db.name);
-            let several = Request::new(Method::POST, "/api/v1/changes", 200, NO_DATABASE);
-            (
-                Access::Read,
-                vec![
-                    Request::new(Method::GET, path, 200, NO_DATABASE),
-                    several.json(&json!({"subscriptions": [table]})),
-                ],
-            )
-        }
         Action::Explain => (
             Access::Full,
             vec![

@@ -139,10 +139,12 @@ impl Cache {
     /// Returns whether a request may get cached responses. For a read, an origin must have accepted the API key within
     /// the last minute, since the edge doesn't know which keys are revoked. Files need no key.
     pub fn is_accepted(&self, lookup: &Lookup, now_ms: u64) -> bool {
-        lookup.key_id().is_none_or(|key_id| {
-            let accepted_ms = self.accepted.borrow().last_ms(&key_id);
-            accepted_ms.is_some_and(|at_ms| now_ms < at_ms.saturating_add(ACCEPTED_MS))
-        })
+        lookup.key_id().is_none_or(|key_id| self.is_key_accepted(key_id, now_ms))
+    }
+
+    pub fn is_key_accepted(&self, key_id: Uuid, now_ms: u64) -> bool {
+        let accepted_ms = self.accepted.borrow().last_ms(&key_id);
+        accepted_ms.is_some_and(|at_ms| now_ms < at_ms.saturating_add(ACCEPTED_MS))
     }
 
     /// Returns whether this isolate purged the file after an origin was asked for it at `asked_ms`, or up to 5 s before

@@ -2,6 +2,7 @@
 
 use super::incoming_request::IncomingRequest;
 use super::origin_health::READINESS_PATH;
+use shared::policy::Action;
 use shared::request_log::{RequestLog, UserCaller};
 use std::net::Ipv6Addr;
 
@@ -17,10 +18,15 @@ pub(super) enum Class {
     Public,
     /// Checks of the origin's readiness.
     Health,
+    /// Verified callers who ask for changes.
+    Changes,
+    /// Unverified callers who ask for changes.
+    UnverifiedChanges,
 }
 
 impl Class {
-    pub(super) const ALL: [Self; 4] = [Self::Verified, Self::Unverified, Self::Public, Self::Health];
+    pub(super) const ALL: [Self; 6] =
+        [Self::Verified, Self::Unverified, Self::Public, Self::Health, Self::Changes, Self::UnverifiedChanges];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -28,13 +34,15 @@ impl Class {
             Self::Unverified => "unverified",
             Self::Public => "public",
             Self::Health => "health",
+            Self::Changes => "changes",
+            Self::UnverifiedChanges => "unverified changes",
         }
     }
 
     pub(super) fn group_name(self) -> &'static str {
         match self {
-            Self::Verified => "this project",
-            Self::Unverified | Self::Public | Self::Health => "this client address",
+            Self::Verified | Self::Changes => "this project",
+            Self::Unverified | Self::Public | Self::Health | Self::UnverifiedChanges => "this client address",
         }
     }
 }
@@ -59,6 +67,11 @@ impl Caller {
             (None, None) if request.path == READINESS_PATH => (Class::Health, address()),
             (None, None) => (Class::Public, address()),
         };
+        let class = match class {
+            Class::Verified if log.is_of(Action::Follow) => Class::Changes,
+            Class::Unverified if log.is_of(Action::Follow) => Class::UnverifiedChanges,
+            class => class,
+        };
         Self { class, group, member: log.rate_limited_as().unwrap_or_default().into() }
     }
 
@@ -69,6 +82,11 @@ impl Caller {
 
     pub(super) fn class(&self) -> Class {
         self.class
+    }
+
+    /// Returns whether an origin may let the request wait for a change.
+    pub fn may_wait(&self) -> bool {
+        matches!(self.class, Class::Changes | Class::UnverifiedChanges)
     }
 
     pub(super) fn group(&self) -> &str {

@@ -36,6 +36,9 @@ pub enum Decision {
     Forward(BodyPlan),
     /// The cache or an origin answers. The request's body, if any, must be read as a whole.
     Cached(Cacheable),
+    /// An origin answers a request for changes, perhaps for several callers at once. The request's body, if any, must be
+    /// read as a whole.
+    Changes(Arc<Principal>, Pending),
 }
 
 #[derive(Debug)]
@@ -73,7 +76,7 @@ impl BodyPlan {
         };
         let is_harmless = match self {
             Self::Drop => matches!(request.method(), "GET" | "HEAD" | "OPTIONS"),
-            _ => action == Some(Action::Query) || request.header("idempotency-key").is_some(),
+            _ => matches!(action, Some(Action::Query | Action::Follow)) || request.header("idempotency-key").is_some(),
         };
         if is_harmless { Repeat::Always } else { Repeat::IfUnsent }
     }
@@ -241,6 +244,9 @@ impl Gateway {
             Ok(principal)
         })
         .await?;
+        if pending.action() == Action::Follow && matches!(request.body, BodyLength::Known(bytes) if is_short(bytes)) {
+            return Ok(Decision::Changes(principal, pending));
+        }
         match self.cache.accepted_age(request, &principal, &pending) {
             Some(accepted_age) => Ok(Decision::Cached(Cacheable::Read(principal, pending, accepted_age))),
             None => self.plan(request, pending).map(Decision::Forward),

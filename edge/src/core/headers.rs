@@ -138,7 +138,7 @@ pub const NOT_ANSWERED: [&str; 4] =
 /// Request headers on which the decisions of edge and origin depend. A client can't have them removed by listing them
 /// in `Connection`, because edge and origin would then decide about different requests. Clients may not list end-to-end
 /// headers there anyway (RFC 9110, 7.6.1). [`may_be_of_connection`] treats [`TUS_HEADERS`] in the same way.
-const END_TO_END: [&str; 19] = [
+const END_TO_END: [&str; 20] = [
     "accept",
     "access-control-request-method",
     "authorization",
@@ -152,6 +152,7 @@ const END_TO_END: [&str; 19] = [
     "if-none-match",
     "if-range",
     "if-unmodified-since",
+    "last-event-id",
     "origin",
     "prefer",
     "range",

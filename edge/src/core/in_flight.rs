@@ -10,8 +10,8 @@ use super::caller::{Caller, Class};
 use super::groups::{Groups, Member, Used};
 use shared::error::{ErrorCode, Problem};
 use shared::limits::{
-    EDGE_HEALTH_REQUESTS_MAX_COUNT, EDGE_PUBLIC_REQUESTS_MAX_COUNT, EDGE_QUEUE_WAIT_MAX_MS, EDGE_REQUESTS_MAX_COUNT,
-    EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
+    EDGE_CHANGES_MAX_COUNT, EDGE_HEALTH_REQUESTS_MAX_COUNT, EDGE_PUBLIC_REQUESTS_MAX_COUNT, EDGE_QUEUE_WAIT_MAX_MS,
+    EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_CHANGES_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
 };
 use std::cell::RefCell;
 
@@ -154,6 +154,8 @@ impl Pool {
             Class::Unverified => EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
             Class::Public => EDGE_PUBLIC_REQUESTS_MAX_COUNT,
             Class::Health => EDGE_HEALTH_REQUESTS_MAX_COUNT,
+            Class::Changes => EDGE_CHANGES_MAX_COUNT,
+            Class::UnverifiedChanges => EDGE_UNVERIFIED_CHANGES_MAX_COUNT,
         };
         let (groups, total) = (Groups::default(), Usage::default());
         Self { whole, groups, entries: Vec::new(), last: 0, total, reserved: 0, swept: 0 }

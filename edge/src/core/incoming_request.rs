@@ -87,6 +87,13 @@ impl IncomingRequest {
         self.head.headers.get(name)
     }
 
+    /// Returns a copy of the request without this header, whose name must be in lower case.
+    pub fn without(&self, name: &str) -> Self {
+        let mut copy = self.clone();
+        copy.head.headers = self.head.headers.iter().filter(|(known, _)| *known != name).collect();
+        copy
+    }
+
     /// Returns whether `Origin` is the request's own host, which means that this installation serves the page (the
     /// console, for example).
     pub fn is_of_own_page(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::awaited::Awaited;
 use super::timer::Timer;
-use crate::core::{BodyLength, Drain, ReadBody};
+use crate::core::{BodyLength, Drain, NoAnswer, ReadBody};
 use futures_util::future::{Either, select};
 use shared::error::{ErrorCode, Problem};
 use shared::limits::EDGE_DRAIN_MAX_MS;
@@ -197,6 +197,16 @@ async fn arriving(part: Promise, read: &ReadBody<'_>) -> Result<JsValue, Problem
             Either::Right((_, part)) => part,
         };
         read.check(Date::now() as u64)?;
+    }
+}
+
+/// Reads the whole body of an origin's response into memory.
+pub(crate) async fn buffer(response: &Response, timeout: Duration) -> Result<Object, Problem> {
+    let reading = async { Awaited::from(response.array_buffer()?).await };
+    match select(pin!(reading), Timer::from(timeout)).await {
+        Either::Left((Ok(buffer), _)) => Ok(buffer.unchecked_into()),
+        Either::Left((Err(_), _)) => Err(NoAnswer::Unreachable.problem()),
+        Either::Right(_) => Err(NoAnswer::Timeout.problem()),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Answers requests from the cache, or asks an origin and stores the response. [`crate::core`] decides which entry a
 //! request accepts, what is stored, and which request asks the origin.
 
-use super::awaited::Awaited;
-use super::body::WholeBody;
+use super::body::{self, WholeBody};
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::timer::Timer;
 use super::{Reply, cache, discard, headers, log};
@@ -20,7 +19,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use worker::Context;
 use worker::js_sys::{Date, Object};
-use worker::wasm_bindgen::{JsCast, JsValue};
+use worker::wasm_bindgen::JsValue;
 use worker::web_sys::{self, Request, Response};
 
 type OriginResult<T> = Result<T, Problem>;
@@ -374,14 +373,8 @@ impl Fetch {
 
     /// Reads the whole body of the origin's response into memory.
     async fn hold(&self, answer: &OriginAnswer) -> OriginResult<Object> {
-        let reading = async { Awaited::from(answer.response.array_buffer()?).await };
-        let problem = match select(pin!(reading), Timer::from(self.gateway.config().origin_timeout)).await {
-            Either::Left((Ok(buffer), _)) => return Ok(buffer.unchecked_into()),
-            Either::Left((Err(_), _)) => NoAnswer::Unreachable.problem(),
-            Either::Right(_) => NoAnswer::Timeout.problem(),
-        };
-        log::fault(&self.incoming.request_id, &problem, "");
-        Err(problem)
+        let held = body::buffer(&answer.response, self.gateway.config().origin_timeout).await;
+        held.inspect_err(|problem| log::fault(&self.incoming.request_id, problem, ""))
     }
 }
 

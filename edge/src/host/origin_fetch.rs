@@ -16,7 +16,7 @@ use exchange::{Exchange, wait};
 use futures_util::future::{Either, LocalBoxFuture, select};
 use health_check::says_no_database;
 use shared::error::Problem;
-use shared::limits::EDGE_CHECKED_BODY_MAX_BYTES;
+use shared::limits::{CHANGES_WAIT_MAX, EDGE_CHECKED_BODY_MAX_BYTES};
 use shared::request_id;
 use std::pin::pin;
 use std::time::Duration;
@@ -194,7 +194,7 @@ impl<'a> Forwarding<'a> {
     }
 
     /// Waits until the request may be sent to an origin. Fails as [`core::Slot::is_granted`] does.
-    async fn slot<'g>(&self, gateway: &'g Gateway) -> Result<Slot<'g>, Problem> {
+    pub(super) async fn slot<'g>(&self, gateway: &'g Gateway) -> Result<Slot<'g>, Problem> {
         let slot = gateway.in_flight().begin(&self.caller, now());
         let mut pauses = core::cache::pauses();
         while !slot.is_granted(now())? {
@@ -203,7 +203,13 @@ impl<'a> Forwarding<'a> {
         Ok(slot)
     }
 
-    async fn send_read(&mut self, gateway: &Gateway, body: JsValue, repeat: Repeat) -> Result<OriginAnswer, Problem> {
+    /// Like [`Forwarding::send_whole`], for a request that has its slot.
+    pub(super) async fn send_read(
+        &mut self,
+        gateway: &Gateway,
+        body: JsValue,
+        repeat: Repeat,
+    ) -> Result<OriginAnswer, Problem> {
         // The future is boxed, so that its state machine is compiled once and not into each caller.
         let asking: LocalBoxFuture<'_, _> = Box::pin(self.ask(gateway, body, None, repeat));
         asking.await
@@ -268,7 +274,9 @@ impl<'a> Forwarding<'a> {
     ) -> Result<OriginAnswer, Problem> {
         let started = Date::now();
         let Config { origin_timeout, origin_connect_timeout, .. } = gateway.config();
-        let [answer_ms, silence_ms] = [origin_timeout, origin_connect_timeout].map(|time| time.as_millis() as u64);
+        let wait = if self.caller.may_wait() { CHANGES_WAIT_MAX } else { Duration::ZERO };
+        let [answer_ms, silence_ms] =
+            [*origin_timeout + wait, *origin_connect_timeout].map(|time| time.as_millis() as u64);
         let timeouts = Timeouts { answer_ms, silence_ms };
         let attempts = Attempts::new(repeat, self.location(gateway), timeouts, started as u64);
         let outcome = Asking { gateway, forwarding: self, attempts }.run(&body, sending).await;

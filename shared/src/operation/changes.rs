@@ -14,7 +14,7 @@ use crate::limits::{
 use crate::request::RequestHead;
 use std::time::Duration;
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct ChangesCall {
     /// At least one; their ids differ.
     pub subscriptions: Vec<Subscription>,
@@ -28,7 +28,7 @@ pub struct ChangesCall {
     pub form: ChangesForm,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChangesForm {
     Page,
     /// NDJSON: one message in each line, the token in the last one.
@@ -37,7 +37,7 @@ pub enum ChangesForm {
     Events,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Subscription {
     /// `None` for the only subscription of a GET.
     pub id: Option<Box<str>>,

@@ -91,7 +91,6 @@ fn source(code: ErrorCode) -> Source {
         | ErrorCode::TableNotFound
         | ErrorCode::RecordNotFound
         | ErrorCode::InvalidValue => Beyond("the schema and the records decide"),
-        ErrorCode::ResyncRequired | ErrorCode::ChangesUnavailable => Beyond("the binary log decides"),
         ErrorCode::IdempotencyInProgress | ErrorCode::IdempotencyMismatch => {
             Beyond("the database holds the receipts")
         }

@@ -207,8 +207,6 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
         Action::Batch => Row::NoTable,
         // Each API request of a message is authorized separately, which the module `mcp` tests.
         Action::Mcp => Row::NoTable,
-        // No batch takes it: the module `changes` tests what a role sees of changes.
-        Action::Follow => Row::NoTable,
         // The module `listing` tests the lists that a role sees.
         Action::ListDatabases
         | Action::ListTables

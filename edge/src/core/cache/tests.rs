@@ -226,7 +226,7 @@ fn lookup(gateway: &Gateway, call: &IncomingRequest, body: &str) -> Option<Looku
     match decide(gateway, call) {
         Decision::Cached(cacheable) => cacheable.finish(gateway.cache(), body.as_bytes()).unwrap(),
         Decision::Forward(_) => None,
-        other @ Decision::Answer(_) => panic!("{other:?}"),
+        other @ (Decision::Answer(_) | Decision::Changes(..)) => panic!("{other:?}"),
     }
 }
 

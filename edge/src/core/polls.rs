@@ -1,0 +1,177 @@
+//! Coalesces long polls for changes: of several that wait for the same page with the same rights, one (the lead) asks an
+//! origin, and the others get the lead's answer. Must not know how a request waits, or what an answer consists of.
+//!
+//! Unlike `cache::single_flight`, nothing is stored: the answer is handed to those who wait and then dropped, so that it
+//! works without the platform's cache.
+
+use super::cache::Cache;
+use super::headers::Headers;
+use shared::fingerprint::Fingerprint;
+use shared::key::Principal;
+use shared::limits::{CHANGES_WAIT_MAX, EDGE_CHANGES_MAX_COUNT};
+use shared::operation::Operation;
+use shared::operation::changes::ChangesForm;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use uuid::Uuid;
+
+/// Maximum milliseconds for which requests wait for the lead: the longest wait at an origin, and 5 s for the way. After
+/// that, the platform has probably cancelled the lead, which it does without notice.
+const LEAD_MAX_MS: u64 = CHANGES_WAIT_MAX.as_millis() as u64 + 5_000;
+
+/// Maximum bytes of an answer that is held in memory for others. All requests of an isolate share 128 MB.
+const SHARED_MAX_BYTES: u64 = 1024 * 1024;
+
+/// Wakes a request that waits for the lead.
+pub type Wake = Box<dyn Fn()>;
+
+/// Long polls that wait for the same page: the same project, rights and parsed request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PollKey(Fingerprint);
+
+impl PollKey {
+    /// Returns `None` for a request that is not a long poll: without a token, without a wait, or for an event stream.
+    pub fn of(principal: &Principal, operation: &Operation) -> Option<Self> {
+        let Operation::Changes(call) = operation else {
+            return None;
+        };
+        let waits = call.since.is_some() && !call.wait.is_zero() && call.form != ChangesForm::Events;
+        waits.then(|| Self(Fingerprint::of(&(principal.project(), principal.grant(), call))))
+    }
+}
+
+/// Returns whether those who wait may get an origin's answer.
+pub fn is_shareable(status: u16, headers: &Headers) -> bool {
+    let bytes = headers.get("content-length").and_then(|text| text.parse::<u64>().ok());
+    let is_plain = headers.get("content-encoding").is_none();
+    status == 200 && is_plain && bytes.is_some_and(|bytes| bytes <= SHARED_MAX_BYTES)
+}
+
+/// The long polls of an isolate that wait for an origin. `A` is an answer.
+pub struct Polls<A> {
+    flights: RefCell<HashMap<PollKey, Rc<Flight<A>>>>,
+}
+
+struct Flight<A> {
+    /// The lead's API key.
+    key_id: Uuid,
+    /// When nobody waits for the lead any more, in ms since 1970.
+    until_ms: u64,
+    ended: RefCell<Option<Ended<A>>>,
+    waiting: RefCell<Vec<(u64, Wake)>>,
+    last: Cell<u64>,
+}
+
+/// How a flight ended for those who waited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended<A> {
+    Answered(A),
+    /// The answer is not for others: each asks an origin itself.
+    Unshared,
+    /// The lead's client has disconnected, or the platform has cancelled the lead: another one leads.
+    Abandoned,
+}
+
+/// What a long poll does.
+pub enum Turn<A> {
+    /// Ask an origin, then call [`Lead::end`].
+    Lead(Lead<A>),
+    /// Wait until [`Waiting::ended`] returns a value.
+    Wait(Waiting<A>),
+    /// Ask an origin for this request only.
+    Alone,
+}
+
+/// Proof that a request asks an origin on behalf of others. When dropped, one of them leads.
+pub struct Lead<A> {
+    polls: Rc<Polls<A>>,
+    key: PollKey,
+    flight: Rc<Flight<A>>,
+}
+
+/// A request that waits for the lead.
+pub struct Waiting<A> {
+    flight: Rc<Flight<A>>,
+    number: u64,
+}
+
+impl<A> Default for Polls<A> {
+    fn default() -> Self {
+        Self { flights: RefCell::default() }
+    }
+}
+
+impl<A> Polls<A> {
+    /// Joins or starts a flight, for a caller with the API key `key_id`.
+    pub fn join(this: &Rc<Self>, key: PollKey, key_id: Uuid, cache: &Cache, now_ms: u64) -> Turn<A> {
+        let mut flights = this.flights.borrow_mut();
+        if let Some(flight) = flights.get(&key).filter(|flight| now_ms < flight.until_ms) {
+            let number = flight.last.get() + 1;
+            flight.last.set(number);
+            let waiting = Waiting { flight: Rc::clone(flight), number };
+            return if waiting.may_share(key_id, cache, now_ms) { Turn::Wait(waiting) } else { Turn::Alone };
+        }
+        if flights.len() >= EDGE_CHANGES_MAX_COUNT {
+            flights.retain(|_, flight| now_ms < flight.until_ms);
+            if flights.len() >= EDGE_CHANGES_MAX_COUNT {
+                return Turn::Alone;
+            }
+        }
+        let (until_ms, ended, waiting) = (now_ms + LEAD_MAX_MS, RefCell::new(None), RefCell::default());
+        let flight = Rc::new(Flight { key_id, until_ms, ended, waiting, last: Cell::new(0) });
+        flights.insert(key, Rc::clone(&flight));
+        Turn::Lead(Lead { polls: Rc::clone(this), key, flight })
+    }
+}
+
+impl<A> Lead<A> {
+    /// Ends the flight with an answer for those who wait; `None` if the answer is not for others.
+    pub fn end(self, answer: Option<A>) {
+        *self.flight.ended.borrow_mut() = Some(answer.map_or(Ended::Unshared, Ended::Answered));
+    }
+}
+
+impl<A> Drop for Lead<A> {
+    fn drop(&mut self) {
+        self.flight.ended.borrow_mut().get_or_insert(Ended::Abandoned);
+        let mut flights = self.polls.flights.borrow_mut();
+        if flights.get(&self.key).is_some_and(|flight| Rc::ptr_eq(flight, &self.flight)) {
+            flights.remove(&self.key);
+        }
+        drop(flights);
+        for (_, wake) in self.flight.waiting.take() {
+            wake();
+        }
+    }
+}
+
+impl<A: Clone> Waiting<A> {
+    /// Returns how the flight ended; `None` if it has not. After that, or after [`LEAD_MAX_MS`], don't wait any longer.
+    pub fn ended(&self, now_ms: u64) -> Option<Ended<A>> {
+        let ended = self.flight.ended.borrow().clone();
+        ended.or_else(|| (now_ms >= self.flight.until_ms).then_some(Ended::Abandoned))
+    }
+}
+
+impl<A> Waiting<A> {
+    /// Calls `wake` once when the flight ends, unless this value is dropped before.
+    pub fn wake_by(&self, wake: Wake) {
+        self.flight.waiting.borrow_mut().push((self.number, wake));
+    }
+
+    /// Returns whether a caller with this API key may get the lead's answer. An origin must have accepted the key within
+    /// the last minute, unless it is the lead's, since the edge doesn't know which keys are revoked.
+    pub fn may_share(&self, key_id: Uuid, cache: &Cache, now_ms: u64) -> bool {
+        self.flight.key_id == key_id || cache.is_key_accepted(key_id, now_ms)
+    }
+}
+
+impl<A> Drop for Waiting<A> {
+    fn drop(&mut self) {
+        self.flight.waiting.borrow_mut().retain(|(number, _)| *number != self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+//! Tests which long polls share an answer, and who asks the origin.
+
+use super::*;
+use crate::core::Decision;
+use crate::core::gateway::tests::{NOW, call, decide_logged, gateway_with, key_of};
+use shared::ident::{ProjectName, RoleName};
+use shared::key::{Access, Grant, RoleGrant};
+use shared::request_log::RequestLog;
+use std::sync::Arc;
+
+const NOW_MS: u64 = NOW * 1_000;
+const ONE: Uuid = Uuid::from_u128(1);
+const OTHER: Uuid = Uuid::from_u128(2);
+const POLL: &str = "/api/v1/changes/shop/orders?since=abc&wait=20s";
+
+fn operation(path: &str, accept: &str) -> Operation {
+    let request = call("GET", path, Some(key_of("default", Access::Read))).with("accept", accept);
+    match decide_logged(&gateway_with(|_| {}), &request, NOW, &RequestLog::begin("GET")) {
+        Ok(Decision::Changes(_, pending)) => pending.finish(b"").unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn principal(project: &str, grant: Grant) -> Principal {
+    Principal::of_user(ProjectName::parse(project).unwrap(), ONE, grant, NOW)
+}
+
+fn role(name: &str, claim: u32) -> Grant {
+    let claims = [("user".to_owned(), claim.into())].into_iter().collect();
+    Grant::Role(Arc::new(RoleGrant { role: RoleName::parse(name).unwrap(), claims }))
+}
+
+fn key(principal: &Principal, path: &str) -> Option<PollKey> {
+    PollKey::of(principal, &operation(path, "*/*"))
+}
+
+#[test]
+fn only_long_polls_are_shared() {
+    let reader = principal("shop", Grant::Read);
+    assert!(key(&reader, POLL).is_some());
+    for path in ["", "?since=abc", "?since=abc&wait=0", "?wait=20s"] {
+        assert!(key(&reader, &format!("/api/v1/changes/shop/orders{path}")).is_none(), "{path}");
+    }
+    assert!(PollKey::of(&reader, &operation(POLL, "text/event-stream")).is_none());
+    assert!(PollKey::of(&reader, &operation(POLL, "application/x-ndjson")) != key(&reader, POLL));
+}
+
+#[test]
+fn long_polls_of_other_rights_or_options_are_others() {
+    let grants = [Grant::Full, Grant::Read, role("seller", 1), role("seller", 2), role("buyer", 1)];
+    let callers = grants.iter().map(|grant| principal("shop", grant.clone()));
+    let mut keys: Vec<_> = callers.chain([principal("blog", Grant::Read)]).map(|one| key(&one, POLL)).collect();
+    let reader = principal("shop", Grant::Read);
+    keys.extend(
+        ["&limit=5", "&query={\"id\":1}", "&selectFields=id"].map(|more| key(&reader, &format!("{POLL}{more}"))),
+    );
+    for path in ["shop/orders?since=abc&wait=10s", "shop/orders?since=abd&wait=20s", "shop/order?since=abc&wait=20s"] {
+        keys.push(key(&reader, &format!("/api/v1/changes/{path}")));
+    }
+    for (at, one) in keys.iter().enumerate() {
+        assert!(one.is_some() && !keys[..at].contains(one), "{at}");
+    }
+    let spelled = "/api/v1/changes/shop/orders?wait=20000ms&limit=1000&since=abc";
+    assert_eq!(key(&principal("shop", role("seller", 1)), spelled), keys[2]);
+}
+
+/// Long polls for one page, with a count of those that were woken.
+struct World {
+    gateway: crate::core::Gateway,
+    polls: Rc<Polls<&'static str>>,
+    woken: Rc<Cell<usize>>,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { gateway: gateway_with(|_| {}), polls: Rc::default(), woken: Rc::default() }
+    }
+
+    fn join(&self, key_id: Uuid, now_ms: u64) -> Turn<&'static str> {
+        let key = key(&principal("shop", Grant::Read), POLL).unwrap();
+        Polls::join(&self.polls, key, key_id, self.gateway.cache(), now_ms)
+    }
+
+    fn lead(&self) -> Lead<&'static str> {
+        match self.join(ONE, NOW_MS) {
+            Turn::Lead(lead) => lead,
+            _ => panic!("another one leads"),
+        }
+    }
+
+    fn wait(&self) -> Waiting<&'static str> {
+        let Turn::Wait(waiting) = self.join(ONE, NOW_MS) else {
+            panic!("nobody leads");
+        };
+        let woken = Rc::clone(&self.woken);
+        waiting.wake_by(Box::new(move || woken.set(woken.get() + 1)));
+        waiting
+    }
+}
+
+#[test]
+fn one_asks_and_all_get_its_answer() {
+    let world = World::new();
+    let lead = world.lead();
+    let waiting = [world.wait(), world.wait()];
+    drop(world.wait());
+    assert!(waiting.iter().all(|one| one.ended(NOW_MS).is_none()));
+    lead.end(Some("page"));
+    assert_eq!(world.woken.get(), 2);
+    assert!(waiting.iter().all(|one| one.ended(NOW_MS) == Some(Ended::Answered("page"))));
+    let lead = world.lead();
+    let waiting = world.wait();
+    lead.end(None);
+    assert_eq!(waiting.ended(NOW_MS), Some(Ended::Unshared));
+}
+
+#[test]
+fn another_one_leads_if_the_lead_leaves_or_is_silent() {
+    let world = World::new();
+    let lead = world.lead();
+    let waiting = world.wait();
+    drop(lead);
+    assert_eq!((waiting.ended(NOW_MS), world.woken.get()), (Some(Ended::Abandoned), 1));
+    let silent = world.lead();
+    let waiting = world.wait();
+    assert_eq!(waiting.ended(NOW_MS + LEAD_MAX_MS - 1), None);
+    assert_eq!(waiting.ended(NOW_MS + LEAD_MAX_MS), Some(Ended::Abandoned));
+    let Turn::Lead(next) = world.join(ONE, NOW_MS + LEAD_MAX_MS) else {
+        panic!("the silent one leads");
+    };
+    // The end of the silent lead does not end the next one.
+    silent.end(Some("late"));
+    assert!(matches!(world.join(ONE, NOW_MS + LEAD_MAX_MS), Turn::Wait(_)));
+    drop(next);
+}
+
+#[test]
+fn a_key_that_no_origin_has_accepted_lately_asks_for_itself() {
+    let world = World::new();
+    let _lead = world.lead();
+    assert!(matches!(world.join(OTHER, NOW_MS), Turn::Alone));
+    let cache = world.gateway.cache();
+    cache.learn(Some(OTHER), 200, NOW_MS);
+    let Turn::Wait(waiting) = world.join(OTHER, NOW_MS + 59_999 - LEAD_MAX_MS) else {
+        panic!("the key is accepted");
+    };
+    assert!(waiting.may_share(OTHER, cache, NOW_MS + 59_999));
+    assert!(!waiting.may_share(OTHER, cache, NOW_MS + 60_000));
+    assert!(waiting.may_share(ONE, cache, NOW_MS + 60_000));
+}
+
+#[test]
+fn only_short_and_plain_successes_are_shared() {
+    for (status, headers, expected) in [
+        (200, "content-length,1048576", true),
+        (200, "content-length,1048577", false),
+        (200, "content-type,application/json", false),
+        (200, "content-length,5\ncontent-encoding,gzip", false),
+        (409, "content-length,5", false),
+        (503, "content-length,5", false),
+    ] {
+        assert_eq!(is_shareable(status, &Headers::parse(headers.to_owned())), expected, "{status} {headers}");
+    }
+}
