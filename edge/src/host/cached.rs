@@ -148,10 +148,10 @@ impl Cached<'_> {
                         Ok(Fetched::Stored) => {
                             forwarding.set_origin_ms(origin_ms);
                             return match self.find().await {
-                                Found::Entry { entry, headers, .. } => {
+                                FoundEntry::Entry { entry, headers, .. } => {
                                     self.serve(entry, &headers, None).await.transpose()
                                 }
-                                Found::Expired | Found::Nothing => Ok(None),
+                                FoundEntry::Expired | FoundEntry::Nothing => Ok(None),
                             };
                         }
                         // The next lookup finds the entry confirmed or removed, or may serve it without confirmation.
