@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 /// Maximum bytes of the recent transactions of followed tables. Slower readers read the log themselves.
 const RECENT_MAX_BYTES: usize = 64 * 1024 * 1024;
 const RECENT_MAX_COUNT: usize = 65_536;
+/// Maximum number of runs of transactions of one server: servers that replicate in a circle alternate.
+const RUNS_MAX_COUNT: usize = 1_024;
 /// Maximum number of followed tables: each costs a look-up for each table of each logged statement.
 const TABLES_MAX_COUNT: usize = 10_000;
 const TABLES_PER_PROJECT_MAX_COUNT: usize = TABLES_MAX_COUNT / 2;
@@ -51,6 +53,9 @@ struct State {
     start: Option<LogPosition>,
     /// The newest generation of `tables`.
     newest: u64,
+    /// The first transaction of each run of transactions of one server in one domain, from `start` on. After a failover,
+    /// another server may give the same numbers to other transactions.
+    runs: Vec<Gtid>,
     /// The position after the last whole transaction.
     head: LogPosition,
     committed_at: u32,
@@ -280,6 +285,7 @@ impl Feed {
             let mut state = self.state();
             state.head = reader.position().clone();
             state.start = Some(state.head.clone());
+            state.runs = state.head.gtids().to_vec();
             let head = state.head.clone();
             for table in state.tables.values_mut() {
                 table.since = head.clone();
@@ -362,6 +368,14 @@ impl Feed {
                 table.since = after.clone();
             }
         }
+        let last_run = state.runs.iter().rev().find(|run| run.domain == piece.gtid.domain);
+        if last_run.is_none_or(|run| run.server != piece.gtid.server) {
+            state.runs.push(piece.gtid);
+            if state.runs.len() > RUNS_MAX_COUNT {
+                // Positions of this run are now read from the log.
+                state.runs.remove(0);
+            }
+        }
         if piece.is_last {
             state.head = after;
             self.0.head_moved.notify_waiters();
@@ -407,7 +421,12 @@ impl Feed {
         max_bytes: usize,
     ) -> Option<Recent> {
         let mut state = self.state();
-        if !state.start.as_ref().is_some_and(|start| position.is_at_or_after(start)) {
+        let is_known = |gtid: &Gtid| {
+            let mut runs = state.runs.iter().rev().filter(|run| run.domain == gtid.domain);
+            runs.find(|run| run.number <= gtid.number).is_some_and(|run| run.server == gtid.server)
+        };
+        let is_in_memory = state.start.as_ref().is_some_and(|start| position.is_at_or_after(start));
+        if !is_in_memory || !position.gtids().iter().all(is_known) {
             return None;
         }
         for path in tables {

@@ -1,6 +1,7 @@
 //! The token of a page: where the next page begins, and what the page was of. Signed, so that every origin of the
 //! installation trusts it.
 
+use super::{ChangesError, ResyncReason};
 use crate::database::log_position::LogPosition;
 use crate::database::position::Gtid;
 use crate::query::cursor::{self, PageTokens};
@@ -14,6 +15,16 @@ pub struct Place {
     pub position: LogPosition,
     /// The transaction after it, and the number of its rows in the followed tables that were read.
     pub within: Option<(Gtid, u64)>,
+}
+
+impl Place {
+    /// Refuses a place after the end of the log, as one is whose log was reset.
+    pub fn check(&self, end: &Self) -> Result<(), ChangesError> {
+        match end.position.is_at_or_after(&self.position) {
+            true => Ok(()),
+            false => Err(ChangesError::Resync(ResyncReason::UnknownPosition)),
+        }
+    }
 }
 
 /// Hashes of what a page shows; a difference tells why its token can't be used.

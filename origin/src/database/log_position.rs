@@ -47,6 +47,10 @@ impl LogPosition {
         other.0.iter().all(|gtid| self.includes(*gtid))
     }
 
+    pub fn gtids(&self) -> &[Gtid] {
+        &self.0
+    }
+
     pub(super) fn domains(&self) -> impl Iterator<Item = u32> {
         self.0.iter().map(|gtid| gtid.domain)
     }

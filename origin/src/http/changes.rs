@@ -171,6 +171,7 @@ impl Reader {
         match (place, call.snapshot, self.form) {
             (None, true, _) => self.snapshot(context, slot).await,
             (Some(place), _, ChangesForm::Events) => {
+                place.check(&self.now(context).await?)?;
                 let page = self.page(&place).await?;
                 Ok(self.events(context, None, page, slot))
             }
@@ -204,6 +205,7 @@ impl Reader {
     async fn poll(&mut self, context: &RequestContext, mut place: Place, wait: Duration) -> Result<Page, ChangesError> {
         let until = Instant::now() + wait;
         let now = self.now(context).await?;
+        place.check(&now)?;
         self.app.changes.feed.wait_for(&now.position, LAG_MAX).await;
         let ended = Arc::clone(&self.app.keys).ended(self.caller.clone(), context.started());
         let mut ended = pin!(ended);
