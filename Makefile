@@ -66,7 +66,7 @@ pages/build/docs: $(PAGES_SOURCES)
 
 test: edge client pages ## Run all tests, end to end ones included (MARIADB=11.8 for another MariaDB than this machine's)
 	@tools/setup.sh test
-	cargo test --locked --workspace
+	@tools/test.sh
 
 check: ## Format, lints (native, wasm32, scripts), docs, types of the console, a dry deployment
 	@tools/setup.sh build
