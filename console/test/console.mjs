@@ -223,6 +223,28 @@ const tasks = {
     assert.equal((await call("POST", `crud/${database}/books/query`, { query: { title: "A new one" } })).length, 1);
   },
 
+  async "see others' changes at once, beside unsaved edits"(tab) {
+    await tab.go(`#/data/${database}/books`);
+    await tab.sees("350 records", ".status");
+    await tab.page.waitForSelector('.body [aria-rowindex="3"]');
+    await tab.grid();
+    await tab.holding("Control", "Home");
+    await tab.keys("ArrowRight", "ArrowRight", "Enter");
+    await tab.page.waitForSelector(".cell-editor input:focus");
+    await tab.holding("Control", "a");
+    await tab.page.keyboard.type("Mine, not saved");
+    await tab.keys("Enter");
+    const { title } = await book(2);
+    await change(2, { title: "Theirs, at once" });
+    await tab.sees("Theirs, at once", ".grid");
+    await tab.sees("Mine, not saved", ".grid");
+    await tab.sees("1 unsaved change", ".edits");
+    await change(2, { title });
+    await tab.sees(title, ".grid");
+    await tab.press("Undo");
+    await tab.gone(".edits");
+  },
+
   async "be told of others' changes"(tab) {
     await tab.go(
       `#/data/${database}/books?filter=${encodeURIComponent(JSON.stringify([{ field: "id", operator: "eq", value: "10" }]))}`,

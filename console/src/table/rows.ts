@@ -15,6 +15,8 @@ interface Page {
   /** The last record as JSON. If it is the same after the page was read again, the next page still follows. */
   end: string | undefined;
   length: number;
+  /** Whether the records are to be read again, and shown until then. */
+  isStale?: boolean;
 }
 
 export class Rows {
@@ -61,6 +63,12 @@ export class Rows {
     void this.#fill();
   }
 
+  /** Reads the records again, and shows the old ones until then. */
+  refresh(): void {
+    for (const page of this.#pages) page.isStale = true;
+    void this.#fill();
+  }
+
   /** Overwrites fields of a record in memory, until it is read again. */
   replace(matches: (row: Row) => boolean, other: Row): void {
     for (const page of this.#pages) page.rows = page.rows?.map((row) => (matches(row) ? { ...row, ...other } : row));
@@ -89,12 +97,13 @@ export class Rows {
     const [first, last] = this.#wanted;
     const from = Math.floor(first / this.#size);
     const until = Math.min(Math.floor(last / this.#size), this.#pages.length - 1);
-    for (let at = from; at <= until; at += 1) if (!this.#pages[at]!.rows) return at;
+    for (let at = from; at <= until; at += 1) if (!this.#pages[at]!.rows || this.#pages[at]!.isStale) return at;
     return undefined;
   }
 
   async #read(at: number): Promise<void> {
     const page = this.#pages[at]!;
+    page.isStale = false;
     const options = { ...this.options, limit: this.#size, ...page.begin, signal: this.#abort.signal };
     const rows = await tableOf(this.table).list(options);
     // A role may allow fewer records in one answer, which then is the size of a page.

@@ -8,6 +8,7 @@ import { Button, Icon, Problem, Spinner, useLoad, useTitle } from "../ui";
 import { csv, type Row, save } from "../values";
 import { Edits } from "./edits";
 import { EditsBar } from "./edits-bar";
+import { follow } from "./follow";
 import { Grid } from "./grid";
 import { type Options, listOptions, NO_QUERY, type Query, readQuery, writeQuery } from "./query";
 import { RecordPanel } from "./record";
@@ -79,6 +80,13 @@ function Records({ database, table, schema }: { database: string; table: string;
   /** The record in the panel: the id of an edit, or a record of the grid. */
   const [open, setOpen] = useState<{ id: string; row?: Row; field?: string } | null>(null);
   useEffect(() => () => rows?.stop(), [rows]);
+  useEffect(() => {
+    if (!rows || schema.kind !== "table") return;
+    return follow(name, JSON.parse(asked), () => {
+      rows.refresh();
+      setRound((last) => last + 1);
+    });
+  }, [rows, schema]);
   useEffect(() => {
     if (!rows) return;
     const control = new AbortController();
