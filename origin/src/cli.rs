@@ -2,6 +2,7 @@
 //! under `cli/`. Knows no SQL and no HTTP.
 
 pub mod backup;
+pub mod changes;
 pub mod completions;
 pub mod config;
 pub mod console;
@@ -92,6 +93,8 @@ enum CliCommand {
     Import(Box<import::ImportArgs>),
     /// Export a table's rows as CSV or NDJSON
     Export(Box<export::ExportArgs>),
+    /// Print the changes of a table as NDJSON, as they are committed, until it is stopped
+    Changes(Box<changes::ChangesArgs>),
     /// Print a link to the console, the web page to work with the data; it signs in once, within a minute
     Console(console::ConsoleArgs),
     /// Print the types of a project's tables in TypeScript, Python or Rust
@@ -169,6 +172,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         CliCommand::Media(args) => args.run(&context).await,
         CliCommand::Import(args) => Box::pin(args.run(&context)).await,
         CliCommand::Export(args) => Box::pin(args.run(&context)).await,
+        CliCommand::Changes(args) => Box::pin(args.run(&context)).await,
         CliCommand::Console(args) => args.run(&context).await,
         CliCommand::Types(args) => args.run(&context).await,
         CliCommand::Backup(args) => args.run(&context).await,

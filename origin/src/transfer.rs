@@ -1,7 +1,8 @@
-//! Imports and exports a table's rows through the HTTP API of an origin or an edge. Does not connect to MariaDB or
-//! parse arguments, but its messages name options of the commands.
+//! Imports and exports a table's rows, and follows their changes, through the HTTP API of an origin or an edge. Does not
+//! connect to MariaDB or parse arguments, but its messages name options of the commands.
 
 mod api;
+mod changes;
 mod column_type;
 mod columns;
 mod export;
@@ -12,6 +13,7 @@ mod records;
 mod refusals;
 
 pub use api::{Api, TableRef};
+pub use changes::Follower;
 pub use columns::{Doubt, MappedColumn};
 pub use export::{Export, Exported, export};
 pub use import::{Conflict, Creation, ImportOptions, ImportStart, Imported, Job};
@@ -19,7 +21,7 @@ pub use input::{Form, Input};
 
 use std::io;
 
-/// An error of an import or export. Messages contain no API key.
+/// An error of an import, an export or a feed of changes. Messages contain no API key.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// Wrong options or input. This run of the command has written no row.

@@ -1,6 +1,7 @@
 //! The feed of changes: `GET /api/v1/changes/{db}/{table}`, `POST /api/v1/changes`.
 
 mod breaks;
+mod cli;
 mod differential;
 mod events;
 mod life;

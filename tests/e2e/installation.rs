@@ -39,6 +39,7 @@ const COMMANDS: &[&[&str]] = &[
     &["issuer", "list"],
     &["types", "--lang", "ts"],
     &["export", "demo.posts"],
+    &["changes", "demo.posts"],
     &["import", "demo.posts", "posts.csv"],
 ];
 

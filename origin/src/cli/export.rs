@@ -38,7 +38,7 @@ pub(super) enum FormatName {
     Ndjson,
 }
 
-fn json(text: &str) -> Result<Value, String> {
+pub(super) fn json(text: &str) -> Result<Value, String> {
     serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))
 }
 

@@ -1,4 +1,4 @@
-//! The API that import, export and types call: at a URL, with a key, or an origin within this process.
+//! The API that import, export, changes and types call: at a URL, with a key, or an origin within this process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::transfer::Api;
 
 const KEY_VARIABLE: &str = "SELKIE_KEY";
 
-const KEY_NAME: &str = "selkie import, export or types";
+const KEY_NAME: &str = "selkie import, export, changes or types";
 
 /// The lifetime of the key, if the command ends without having revoked it.
 const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -55,13 +55,23 @@ impl TargetArgs {
         context: &Context,
         work: impl FnOnce(ApiTarget) -> W,
     ) -> Result<T, CliError> {
+        self.run_for(context, Some(KEY_LIFETIME), work).await
+    }
+
+    /// Runs work that may last for `lifetime`.
+    pub(super) async fn run_for<T, W: Future<Output = Result<T, CliError>>>(
+        &self,
+        context: &Context,
+        lifetime: Option<Duration>,
+        work: impl FnOnce(ApiTarget) -> W,
+    ) -> Result<T, CliError> {
         match &self.url {
             Some(url) => {
                 let api = self.remote(url).await?;
                 let identity = api.identity();
                 work(ApiTarget { api, identity }).await
             }
-            None => self.local(context, work).await,
+            None => self.local(context, lifetime, work).await,
         }
     }
 
@@ -80,6 +90,7 @@ impl TargetArgs {
     async fn local<T, W: Future<Output = Result<T, CliError>>>(
         &self,
         context: &Context,
+        lifetime: Option<Duration>,
         work: impl FnOnce(ApiTarget) -> W,
     ) -> Result<T, CliError> {
         let installation = context.open().await?;
@@ -88,7 +99,7 @@ impl TargetArgs {
             system.prepare().await?;
             let listener = listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), "listen").await?;
             let address = listener.local_addr().map_err(CliError::Output)?;
-            let key = system.keys.issue(&self.project, Grant::Full, KEY_NAME, Some(KEY_LIFETIME)).await?;
+            let key = system.keys.issue(&self.project, Grant::Full, KEY_NAME, lifetime).await?;
             let token = SecretString::from(key.token);
             let made = tokio::task::spawn_blocking(move || Api::new(&format!("http://{address}"), token, None)).await;
             let api = made.map_err(|error| CliError::Failed { message: error.to_string(), hint: None })??;

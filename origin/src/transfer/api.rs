@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Response, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -20,9 +20,9 @@ use super::TransferError;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The maximum number of attempts. Without the header Retry-After, the pauses are 40 seconds in total.
-const ATTEMPTS_MAX_COUNT: u32 = 10;
-const BACK_OFF_MIN: Duration = Duration::from_millis(100);
-const BACK_OFF_MAX: Duration = Duration::from_secs(15);
+pub(super) const ATTEMPTS_MAX_COUNT: u32 = 10;
+pub(super) const BACK_OFF_MIN: Duration = Duration::from_millis(100);
+pub(super) const BACK_OFF_MAX: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableRef {
@@ -65,6 +65,7 @@ pub(super) struct ApiError {
 pub(super) struct Details {
     pub(super) row: Option<usize>,
     pub(super) field: Option<String>,
+    pub(super) reason: Option<String>,
 }
 
 impl From<ApiError> for TransferError {
@@ -203,7 +204,7 @@ impl Api {
             url.query_pairs_mut().append_pair("onConflict", choice);
         }
         let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, reqwest::header::HeaderValue::from_static(insert.content_type));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(insert.content_type));
         let key = insert.idempotency_key.parse().map_err(|_| NoAnswer::Failed(self.strange("a bad key")))?;
         headers.insert("idempotency-key", key);
         let payload = self.call(Method::POST, url, &headers, insert.body).await?;
@@ -250,6 +251,28 @@ impl Api {
         Ok(self.send(Method::POST, self.url(table, "query"), &headers, body).await?)
     }
 
+    /// Opens an event stream of changes. `options` are of the query string.
+    pub(super) async fn changes(
+        &self,
+        table: &TableRef,
+        options: &[(&str, String)],
+        last_event_id: Option<&str>,
+        attempts_max_count: u32,
+    ) -> Result<Response, NoAnswer> {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(["api", "v1", "changes", table.database.as_str(), table.table.as_str()]);
+        }
+        url.query_pairs_mut().extend_pairs(options);
+        let mut headers = HeaderMap::new();
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        if let Some(id) = last_event_id {
+            let id = id.parse().map_err(|_| NoAnswer::Failed(self.strange("a bad token")))?;
+            headers.insert("last-event-id", id);
+        }
+        self.send_up_to(attempts_max_count, Method::GET, url, &headers, Bytes::new()).await
+    }
+
     async fn call(
         &self,
         method: Method,
@@ -264,9 +287,20 @@ impl Api {
         envelope.payload.ok_or_else(|| NoAnswer::Failed(self.strange("it has no payload")))
     }
 
+    async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Bytes) -> Result<Response, NoAnswer> {
+        self.send_up_to(ATTEMPTS_MAX_COUNT, method, url, headers, body).await
+    }
+
     /// Sends a request, several times if necessary. Every request may be repeated: a read, an insert with an
     /// idempotency key, and a CREATE TABLE, which fails if the table exists.
-    async fn send(&self, method: Method, url: Url, headers: &HeaderMap, body: Bytes) -> Result<Response, NoAnswer> {
+    async fn send_up_to(
+        &self,
+        attempts_max_count: u32,
+        method: Method,
+        url: Url,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, NoAnswer> {
         let mut back_off = BACK_OFF_MIN;
         for attempt in 1.. {
             let request = self
@@ -294,11 +328,11 @@ impl Api {
                     (NoAnswer::Failed(failed(&message, &error)), None)
                 }
             };
-            if attempt == ATTEMPTS_MAX_COUNT {
+            if attempt == attempts_max_count {
                 return Err(error);
             }
             tokio::time::sleep(pause.unwrap_or(back_off).min(BACK_OFF_MAX)).await;
-            back_off *= 2;
+            back_off = (back_off * 2).min(BACK_OFF_MAX);
         }
         Err(NoAnswer::Failed(self.strange("no attempt was made")))
     }
@@ -335,7 +369,7 @@ impl Api {
 
 fn json_headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(CONTENT_TYPE, reqwest::header::HeaderValue::from_static("application/json"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers
 }
 
