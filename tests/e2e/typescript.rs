@@ -17,6 +17,7 @@ cases! {
     Both: [
         every_call_works_in_node,
         every_call_works_in_a_browser,
+        two_pages_edit_one_live_list,
         the_to_do_list_works_for_two_users,
     ],
     Origin: [every_call_works_in_a_worker, a_typed_program_uses_the_packed_client],
@@ -92,6 +93,10 @@ async fn every_call_works_in_node(host: Host) {
 
 async fn every_call_works_in_a_browser(host: Host) {
     run("chromium", host).await;
+}
+
+async fn two_pages_edit_one_live_list(host: Host) {
+    run("pages", host).await;
 }
 
 async fn every_call_works_in_a_worker(host: Host) {

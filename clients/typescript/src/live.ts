@@ -40,8 +40,14 @@ export interface LiveList<R> extends AsyncIterable<readonly R[]> {
   close(): void;
 }
 
+/** The records of a list that was not read yet. */
+const UNREAD: readonly unknown[] = [];
+
+/** A read so soon after another one waits for further changes first. */
+const READ_EVERY_MS = 200;
+
 export class List implements LiveList<unknown> {
-  records: readonly unknown[] = [];
+  records = UNREAD;
   readonly ready: Promise<void>;
   error: unknown;
   subscription!: Subscription;
@@ -61,6 +67,7 @@ export class List implements LiveList<unknown> {
   #isWhole = true;
   /** The position of the last read, until a change after it comes. */
   #position: string | undefined;
+  #readAt = 0;
   #isStale = true;
   #isLoading = false;
   #buffer: RawChange[][] = [];
@@ -89,7 +96,7 @@ export class List implements LiveList<unknown> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<readonly unknown[], void, undefined> {
-    let seen = this.records;
+    let seen = UNREAD;
     for (;;) {
       if (seen !== this.records) {
         seen = this.records;
@@ -176,7 +183,8 @@ export class List implements LiveList<unknown> {
     this.#isLoading = true;
     for (let attempt = 0; this.#isStale && !this.isClosed; attempt += 1) {
       try {
-        if (attempt) await pause(Math.min(attempt - 1, 5), this.#control.signal);
+        if (attempt || Date.now() - this.#readAt < READ_EVERY_MS)
+          await pause(Math.max(attempt - 1, 0), this.#control.signal);
         this.#isStale = false;
         this.#buffer = [];
         const least = this.#hub.position;
@@ -189,6 +197,8 @@ export class List implements LiveList<unknown> {
         this.#entries = records.map(({ key, record }) => ({ key, record: record! }));
         this.#isWhole = records.length < this.#held;
         this.#position = place.position;
+        this.#readAt = Date.now();
+        attempt = 0;
         this.#publish();
         for (const changes of this.#buffer) this.#apply(changes);
       } catch (error) {

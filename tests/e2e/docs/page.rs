@@ -78,7 +78,7 @@ struct Fence {
 
 pub(super) fn all() -> Vec<Page> {
     let root = workspace();
-    let mut paths = ["README.md", "docs/api.md", "docs/client.md"].map(PathBuf::from).to_vec();
+    let mut paths = ["README.md", "docs/api.md", "docs/changes.md", "docs/client.md"].map(PathBuf::from).to_vec();
     let folder = fs::read_dir(root.join("docs/api")).into_iter().flatten();
     let mut parts: Vec<PathBuf> = folder.flatten().map(|entry| Path::new("docs/api").join(entry.file_name())).collect();
     parts.sort();

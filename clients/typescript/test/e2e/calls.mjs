@@ -239,7 +239,7 @@ export async function calls({ client, url, key, fullKey, database, folder }) {
     ["customer", "order_lines"],
     "the schema",
   );
-  same((await selkie.request("GET", `crud/${database}`)).length, 5, "the tables");
+  same((await selkie.request("GET", `crud/${database}`)).length, 6, "the tables");
 
   // Files
   const { media } = selkie;

@@ -11,8 +11,11 @@ await inBrowser({ folders, pages }, async (page, address) => {
   // Edges refuse full keys from pages, so the calls that need one are left to Node.
   await page.evaluate(
     async (options) => {
-      const [client, { calls }] = await Promise.all([import("/dist/index.js"), import("/e2e/calls.mjs")]);
+      const [client, { calls }, { changes }] = await Promise.all(
+        ["/dist/index.js", "/e2e/calls.mjs", "/e2e/changes.mjs"].map((path) => import(path)),
+      );
       await calls({ client, ...options });
+      await changes({ client, ...options });
     },
     { url, key, database, folder: media },
   );

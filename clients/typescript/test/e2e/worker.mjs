@@ -13,10 +13,13 @@ const {
 const contents = `
   import * as client from "@selkie/client";
   import { calls } from "./calls.mjs";
+  import { changes } from "./changes.mjs";
   export default {
     async fetch(request) {
       try {
-        await calls({ client, ...await request.json() });
+        const options = await request.json();
+        await calls({ client, ...options });
+        await changes({ client, ...options });
         return new Response("all calls were answered");
       } catch (error) {
         return new Response(error.stack, { status: 500 });

@@ -148,6 +148,24 @@ await orders.update(7, { status: 3 });
 // @ts-expect-error: no key
 await orders.remove({ id: 7 });
 
+// Changes and live lists
+for await (const change of orders.changes({ select: ["id", "note"], where: { status: "open" } })) {
+  if (change.type === "update") is<{ id: number; note: string | null }>()(change.record);
+  if (change.type === "delete") is<{ id: number; note: string | null } | undefined>()(change.record);
+  is<number>()(change.key);
+  is<"insert" | "update" | "delete">()(change.type);
+}
+for await (const change of orders.changes({ snapshot: true, onReady: (next) => is<string>()(next) }))
+  if (change.type === "resync") is<string>()(change.reason);
+// @ts-expect-error: changes have no order
+orders.changes({ order: "id" });
+const latest = orders.live({ omit: ["note"], where: { status: "open" }, order: ["-at", "id"], limit: 20 });
+is<readonly Omit<Order, "note">[]>()(latest.records);
+for await (const records of latest) is<readonly Omit<Order, "note">[]>()(records);
+is<() => void>()(latest.subscribe((records) => is<string | undefined>()(records[0]?.total)));
+// @ts-expect-error: no such field
+orders.live({ order: "totals" });
+
 // Batches
 const answers = await selkie.batch((batch) => {
   const customer = batch.table("shop.customers").insert({ name: "Ann" });

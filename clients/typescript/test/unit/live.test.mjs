@@ -184,6 +184,10 @@ test("a list ends by its signal and by close, and tells its listeners", async ()
   service.write({ 1: {} });
   await turns(() => other.records.length === 1);
   await new Promise(setImmediate);
+  for await (const records of other) {
+    assert.equal(records.length, 1);
+    break;
+  }
   let calls = 0;
   other.subscribe(() => {
     calls += 1;
