@@ -83,12 +83,14 @@ impl FollowedTable {
     }
 }
 
+type WakesById = HashMap<u64, Arc<Wake>>;
+
 /// Those who wait for changes of a table, by what they wait for.
 #[derive(Default)]
 struct Waiters {
-    all: HashMap<u64, Arc<Wake>>,
+    all: WakesById,
     /// By column, then by the JSON of the column's value.
-    by_value: HashMap<Box<str>, HashMap<Box<str>, HashMap<u64, Arc<Wake>>>>,
+    by_value: HashMap<Box<str>, HashMap<Box<str>, WakesById>>,
 }
 
 #[derive(Default)]

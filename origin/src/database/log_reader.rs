@@ -189,7 +189,7 @@ impl LogReader {
         loop {
             let event = match tokio::time::timeout(SILENCE_TIMEOUT, self.stream.next()).await {
                 Ok(Some(Ok(event))) => event,
-                Ok(Some(Err(error))) => return self.failed(error).map(Some),
+                Ok(Some(Err(error))) => return self.failed(&error).map(Some),
                 Ok(None) => return Ok(None),
                 Err(_) => return Err(LogError::Lost("neither an event nor a heartbeat came".to_owned())),
             };
@@ -213,8 +213,8 @@ impl LogReader {
 
     /// An event that is too long ends the connection, but the transaction's GTID was before it: the transaction counts
     /// as read, with a break for all tables.
-    fn failed(&mut self, error: mysql_async::Error) -> Result<LogPiece, LogError> {
-        let too_long = source::is_too_long(&error);
+    fn failed(&mut self, error: &mysql_async::Error) -> Result<LogPiece, LogError> {
+        let too_long = source::is_too_long(error);
         match self.group.take().filter(|_| too_long) {
             Some(mut group) => {
                 group.break_all(ResyncReason::TooSlow);

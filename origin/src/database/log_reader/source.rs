@@ -54,7 +54,7 @@ pub struct LogFacts {
 impl LogFacts {
     pub(in crate::database) async fn ask(conn: &mut Conn) -> Result<Self, LogError> {
         type Row = (u8, String, String, String, String, String);
-        let found: Option<Row> = typed_rows::first(conn.query_iter(FACTS)).await.map_err(fault)?;
+        let found: Option<Row> = typed_rows::first(conn.query_iter(FACTS)).await.map_err(|error| fault(&error))?;
         let (log_bin, format, image, metadata, position, state) =
             found.ok_or_else(|| LogError::Lost("MariaDB told nothing of its log".to_owned()))?;
         let lacks = |setting: &'static str| Err(LogError::Unavailable(setting.into()));
@@ -71,7 +71,7 @@ impl LogFacts {
             return lacks(rows::NO_METADATA);
         }
         let mut known = LogPosition::default();
-        for gtid in state.split(',').filter_map(|text| gtid(text)) {
+        for gtid in state.split(',').filter_map(gtid) {
             known.advance(gtid);
         }
         let position = LogPosition::parse(&position)
@@ -96,7 +96,7 @@ impl LogSource {
         let lost = || LogError::Lost("no database host can be reached".to_owned());
         let host = self.hosts.pick().await.ok_or_else(lost)?;
         let opts = self.opts.get(host.index).cloned().ok_or_else(lost)?;
-        self.hosts.on(&host, Conn::new(opts)).await.map_err(fault)
+        self.hosts.on(&host, Conn::new(opts)).await.map_err(|error| fault(&error))
     }
 
     /// Returns the log's present position. Fails if the log can't serve changes.
@@ -104,7 +104,7 @@ impl LogSource {
         let asking = async {
             let mut conn = self.connect().await?;
             let facts = LogFacts::ask(&mut conn).await?;
-            conn.disconnect().await.map_err(fault)?;
+            conn.disconnect().await.map_err(|error| fault(&error))?;
             Ok(facts)
         };
         let facts = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
@@ -131,12 +131,12 @@ impl LogSource {
                 HEARTBEAT.as_nanos()
             ))
             .await
-            .map_err(fault)?;
+            .map_err(|error| fault(&error))?;
             // Two readers with the same number would end each other.
             let number = getrandom::u32().map_err(|error| LogError::Lost(error.to_string()))? | 1 << 31;
             let request = BinlogStreamRequest::new(number).with_pos(4);
             let request = if extent == LogExtent::ToEnd { request.with_non_blocking() } else { request };
-            conn.get_binlog_stream(request).await.map_err(fault)
+            conn.get_binlog_stream(request).await.map_err(|error| fault(&error))
         };
         let stream = tokio::time::timeout(OPEN_TIMEOUT, opening).await;
         let stream = stream.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))??;
@@ -158,18 +158,19 @@ impl LogSource {
         let (database, name) = (table.database.as_str(), table.table.as_str());
         let asking = async {
             let mut conn = self.connect().await?;
-            let keys: Vec<Key> = typed_rows::all(conn.exec_iter(KEYS, (database,))).await.map_err(fault)?;
+            let keys: Vec<Key> =
+                typed_rows::all(conn.exec_iter(KEYS, (database,))).await.map_err(|error| fault(&error))?;
             let asked = conn.exec_iter(ROW_END, (database, name, database, name));
-            let row_end: Option<String> = typed_rows::first(asked).await.map_err(fault)?;
+            let row_end: Option<String> = typed_rows::first(asked).await.map_err(|error| fault(&error))?;
             let asked = conn.exec_iter(GENERATED, (database, name));
-            let generated: Vec<(String, String)> = typed_rows::all(asked).await.map_err(fault)?;
+            let generated: Vec<(String, String)> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
             if self.collations.get().is_none() {
                 let named: Vec<(u16, String, String)> =
-                    typed_rows::all(conn.query_iter(COLLATIONS)).await.map_err(fault)?;
+                    typed_rows::all(conn.query_iter(COLLATIONS)).await.map_err(|error| fault(&error))?;
                 let named = named.into_iter().map(|(id, charset, name)| (id, (charset.into(), name.into())));
                 self.collations.get_or_init(|| named.collect());
             }
-            conn.disconnect().await.map_err(fault)?;
+            conn.disconnect().await.map_err(|error| fault(&error))?;
             Ok::<_, LogError>((keys, row_end, generated))
         };
         let found = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
@@ -206,8 +207,8 @@ pub struct TableFacts {
 /// MariaDB's error about a position that its log does not have, or a log that is not open.
 const LOG_READ_ERROR: u16 = 1236;
 
-pub(super) fn fault(error: mysql_async::Error) -> LogError {
-    match &error {
+pub(super) fn fault(error: &mysql_async::Error) -> LogError {
+    match error {
         mysql_async::Error::Server(refused) if refused.code == LOG_READ_ERROR => {
             if refused.message.contains("purged") || refused.message.contains("Could not find GTID state") {
                 LogError::Gone(ResyncReason::LogPurged)
