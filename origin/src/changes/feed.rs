@@ -1,10 +1,12 @@
 //! Reads the log once for all subscriptions of this origin, keeps the recent transactions of followed tables, and wakes
 //! those who wait for them. Runs only while somebody follows a table.
 
+mod waiters;
+
 use super::ChangesError;
 use crate::database::log_position::LogPosition;
 use crate::database::log_reader::{
-    FollowedTables, LogError, LogExtent, LogPiece, LogReader, LogSource, ResyncReason, TableFacts, TableRows,
+    FollowedTables, LogError, LogExtent, LogPiece, LogReader, LogSource, ResyncReason, TableFacts,
 };
 use crate::database::position::Gtid;
 use shared::error::{ErrorCode, Problem};
@@ -12,11 +14,14 @@ use shared::ident::ProjectName;
 use shared::operation::TablePath;
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+pub(super) use waiters::WaitedFor;
+pub use waiters::Waiter;
+use waiters::{Waiters, Wake};
 
 /// Maximum bytes of the recent transactions of followed tables. Slower readers read the log themselves.
 const RECENT_MAX_BYTES: usize = 64 * 1024 * 1024;
@@ -81,40 +86,6 @@ impl FollowedTable {
         self.asked_at = None;
         self.waiters.wake_all();
     }
-}
-
-type WakesById = HashMap<u64, Arc<Wake>>;
-
-/// Those who wait for changes of a table, by what they wait for.
-#[derive(Default)]
-struct Waiters {
-    all: WakesById,
-    /// By column, then by the JSON of the column's value.
-    by_value: HashMap<Box<str>, HashMap<Box<str>, WakesById>>,
-}
-
-#[derive(Default)]
-struct Wake {
-    is_due: AtomicBool,
-    notify: Notify,
-}
-
-impl Wake {
-    fn wake(&self) {
-        self.is_due.store(true, Ordering::Release);
-        self.notify.notify_one();
-    }
-}
-
-/// What a waiter waits for in a table: any change, or one of rows with this value.
-pub(super) type WaitedFor = (TablePath, Option<(Box<str>, Box<str>)>);
-
-/// A place among those who wait; left on drop.
-pub struct Waiter {
-    feed: Feed,
-    id: u64,
-    wake: Arc<Wake>,
-    tables: Vec<WaitedFor>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -499,92 +470,5 @@ impl Feed {
             is_used
         });
         !state.tables.is_empty()
-    }
-}
-
-impl Waiter {
-    /// Waits until a change may have come. Returns the feed's position if none has come within `time`: then there is
-    /// none up to that position.
-    pub async fn wait(&self, time: Duration) -> Option<LogPosition> {
-        let _ = tokio::time::timeout(time, self.wake.notify.notified()).await;
-        let state = self.feed.state();
-        match self.wake.is_due.swap(false, Ordering::AcqRel) {
-            true => None,
-            false => Some(state.head.clone()),
-        }
-    }
-}
-
-impl Drop for Waiter {
-    fn drop(&mut self) {
-        let mut state = self.feed.state();
-        for (path, only) in &self.tables {
-            if let Some(table) = state.tables.get_mut(path) {
-                table.waiters.remove(self.id, only.as_ref());
-                table.used_at = Instant::now();
-            }
-        }
-    }
-}
-
-impl Waiters {
-    fn add(&mut self, id: u64, only: Option<&(Box<str>, Box<str>)>, wake: &Arc<Wake>) {
-        let waiters = match only {
-            None => &mut self.all,
-            Some((column, value)) => {
-                let by_value = self.by_value.entry(column.clone()).or_default();
-                by_value.entry(value.clone()).or_default()
-            }
-        };
-        waiters.insert(id, Arc::clone(wake));
-    }
-
-    fn remove(&mut self, id: u64, only: Option<&(Box<str>, Box<str>)>) {
-        let Some((column, value)) = only else {
-            self.all.remove(&id);
-            return;
-        };
-        if let Some(by_value) = self.by_value.get_mut(column) {
-            if let Some(waiters) = by_value.get_mut(value) {
-                waiters.remove(&id);
-                if waiters.is_empty() {
-                    by_value.remove(value);
-                }
-            }
-            if by_value.is_empty() {
-                self.by_value.remove(column);
-            }
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.all.is_empty() && self.by_value.is_empty()
-    }
-
-    fn count(&self) -> usize {
-        let by_value = self.by_value.values().flat_map(HashMap::values);
-        self.all.len() + by_value.map(HashMap::len).sum::<usize>()
-    }
-
-    fn wake_all(&self) {
-        let by_value = self.by_value.values().flat_map(HashMap::values);
-        for wake in [&self.all].into_iter().chain(by_value).flat_map(HashMap::values) {
-            wake.wake();
-        }
-    }
-
-    fn wake(&self, rows: &TableRows) {
-        self.all.values().for_each(|wake| wake.wake());
-        for (column, by_value) in &self.by_value {
-            let Some(at) = rows.table.columns.iter().position(|known| known.name == *column) else {
-                continue;
-            };
-            for change in &rows.changes {
-                for image in change.images() {
-                    let waiting = by_value.get(image.cell(at));
-                    waiting.into_iter().flat_map(HashMap::values).for_each(|wake| wake.wake());
-                }
-            }
-        }
     }
 }

@@ -1,0 +1,132 @@
+//! Those who wait for changes of a table. Must not know how changes come.
+
+use super::Feed;
+use crate::database::log_position::LogPosition;
+use crate::database::log_reader::TableRows;
+use shared::operation::TablePath;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// What a waiter waits for in a table: any change, or one of rows with this value.
+pub(in crate::changes) type WaitedFor = (TablePath, Option<(Box<str>, Box<str>)>);
+
+/// A place among those who wait; left on drop.
+pub struct Waiter {
+    pub(super) feed: Feed,
+    pub(super) id: u64,
+    pub(super) wake: Arc<Wake>,
+    pub(super) tables: Vec<WaitedFor>,
+}
+
+type WakesById = HashMap<u64, Arc<Wake>>;
+
+/// Those who wait for changes of a table, by what they wait for.
+#[derive(Default)]
+pub(super) struct Waiters {
+    all: WakesById,
+    /// By column, then by the JSON of the column's value.
+    by_value: HashMap<Box<str>, HashMap<Box<str>, WakesById>>,
+}
+
+#[derive(Default)]
+pub(super) struct Wake {
+    pub(super) is_due: AtomicBool,
+    pub(super) notify: Notify,
+}
+
+impl Wake {
+    pub(super) fn wake(&self) {
+        self.is_due.store(true, Ordering::Release);
+        self.notify.notify_one();
+    }
+}
+
+impl Waiters {
+    pub(super) fn add(&mut self, id: u64, only: Option<&(Box<str>, Box<str>)>, wake: &Arc<Wake>) {
+        let waiters = match only {
+            None => &mut self.all,
+            Some((column, value)) => {
+                let by_value = self.by_value.entry(column.clone()).or_default();
+                by_value.entry(value.clone()).or_default()
+            }
+        };
+        waiters.insert(id, Arc::clone(wake));
+    }
+
+    pub(super) fn remove(&mut self, id: u64, only: Option<&(Box<str>, Box<str>)>) {
+        let Some((column, value)) = only else {
+            self.all.remove(&id);
+            return;
+        };
+        if let Some(by_value) = self.by_value.get_mut(column) {
+            if let Some(waiters) = by_value.get_mut(value) {
+                waiters.remove(&id);
+                if waiters.is_empty() {
+                    by_value.remove(value);
+                }
+            }
+            if by_value.is_empty() {
+                self.by_value.remove(column);
+            }
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty() && self.by_value.is_empty()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        let by_value = self.by_value.values().flat_map(HashMap::values);
+        self.all.len() + by_value.map(HashMap::len).sum::<usize>()
+    }
+
+    pub(super) fn wake_all(&self) {
+        let by_value = self.by_value.values().flat_map(HashMap::values);
+        for wake in [&self.all].into_iter().chain(by_value).flat_map(HashMap::values) {
+            wake.wake();
+        }
+    }
+
+    pub(super) fn wake(&self, rows: &TableRows) {
+        self.all.values().for_each(|wake| wake.wake());
+        for (column, by_value) in &self.by_value {
+            let Some(at) = rows.table.columns.iter().position(|known| known.name == *column) else {
+                continue;
+            };
+            for change in &rows.changes {
+                for image in change.images() {
+                    let waiting = by_value.get(image.cell(at));
+                    waiting.into_iter().flat_map(HashMap::values).for_each(|wake| wake.wake());
+                }
+            }
+        }
+    }
+}
+
+impl Waiter {
+    /// Waits until a change may have come. Returns the feed's position if none has come within `time`: then there is
+    /// none up to that position.
+    pub async fn wait(&self, time: Duration) -> Option<LogPosition> {
+        let _ = tokio::time::timeout(time, self.wake.notify.notified()).await;
+        let state = self.feed.state();
+        match self.wake.is_due.swap(false, Ordering::AcqRel) {
+            true => None,
+            false => Some(state.head.clone()),
+        }
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut state = self.feed.state();
+        for (path, only) in &self.tables {
+            if let Some(table) = state.tables.get_mut(path) {
+                table.waiters.remove(self.id, only.as_ref());
+                table.used_at = Instant::now();
+            }
+        }
+    }
+}
