@@ -12,6 +12,7 @@ mod catch_up;
 mod feed;
 mod message;
 mod page;
+mod shared_reads;
 mod subscription;
 mod token;
 
@@ -19,6 +20,7 @@ pub use catch_up::CatchUps;
 pub use feed::{Feed, FeedGauge, Waiter};
 pub use message::{Change, ChangeType};
 pub use page::{Page, PageLimits, Pager};
+pub use shared_reads::SharedReads;
 pub use subscription::{Followed, Subscriptions};
 pub use token::{Place, Token, TokenFault};
 
@@ -38,6 +40,7 @@ const FOLLOWERS_PER_PROJECT_MAX_COUNT: u64 = FOLLOWERS_MAX_COUNT / 2;
 pub struct Changes {
     pub feed: Feed,
     pub catch_ups: CatchUps,
+    pub reads: SharedReads,
     followers: ProjectQuota,
     config: ChangesConfig,
 }
@@ -48,6 +51,7 @@ impl Changes {
         Self {
             feed: Feed::new(source.clone()),
             catch_ups: CatchUps::new(source),
+            reads: SharedReads::default(),
             followers: ProjectQuota::with_callers(FOLLOWERS_MAX_COUNT, FOLLOWERS_PER_PROJECT_MAX_COUNT),
             config,
         }

@@ -4,14 +4,15 @@
 use super::catch_up::{CatchUp, CatchUps};
 use super::feed::{Feed, Recent};
 use super::message::{Change, SeenChange, finish};
+use super::shared_reads::SharedReads;
 use super::subscription::{Followed, Subscriptions};
 use super::token::Place;
 use super::{ChangesError, ResyncReason};
 use crate::database::log_position::LogPosition;
 use crate::database::log_reader::{LogPiece, LoggedTable, RowChange, TableFacts};
 use crate::database::position::Gtid;
-use crate::database::run::images::{self, SeenRows};
-use crate::database::{DbError, Lessee, Pools, ReadFrom};
+use crate::database::run::images::SeenRows;
+use crate::database::{DbError, Lessee, Pools};
 use crate::query::sql::ImageColumn;
 use shared::operation::TablePath;
 use std::sync::Arc;
@@ -46,7 +47,8 @@ pub struct Page {
 pub struct Pager<'a> {
     pub feed: &'a Feed,
     pub catch_ups: &'a CatchUps,
-    pub pools: &'a Pools,
+    pub reads: &'a SharedReads,
+    pub pools: &'a Arc<Pools>,
     pub lessee: Lessee<'a>,
     pub subscriptions: &'a Subscriptions,
     pub limits: PageLimits,
@@ -78,7 +80,7 @@ impl Row {
 
 /// The rows that one subscription sees of a batch, and the numbers in the document of each item's rows.
 struct Seen {
-    rows: SeenRows,
+    rows: Arc<SeenRows>,
     numbers: Vec<(Option<usize>, Option<usize>)>,
 }
 
@@ -246,7 +248,7 @@ impl Pager<'_> {
             };
             let (before, after) = numbers.get(at).copied().unwrap_or_default();
             changes.extend(
-                SeenChange::of(rows, before, after).into_iter().flatten().map(|change| (followed, rows, change)),
+                SeenChange::of(rows, before, after).into_iter().flatten().map(|change| (followed, &**rows, change)),
             );
         }
         changes
@@ -254,7 +256,6 @@ impl Pager<'_> {
 
     /// Reads the rows through each subscription.
     async fn read_all(&self, rows: &[&Row]) -> Result<Vec<Option<Seen>>, ChangesError> {
-        let mut lease = self.pools.lease_for(self.lessee, ReadFrom::Primary, None).await?;
         let mut all = Vec::with_capacity(self.subscriptions.all.len());
         for followed in &self.subscriptions.all {
             let mut columns: Option<(Arc<LoggedTable>, Vec<ImageColumn>)> = None;
@@ -299,7 +300,8 @@ impl Pager<'_> {
             }
             let statement = followed.read_images(&columns, document);
             let layout = followed.plan().select.layout();
-            let read = images::images(&mut lease, statement, layout, count, self.limits.statement).await;
+            let sizes = (count, self.limits.statement);
+            let read = self.reads.read(self.pools, self.lessee, statement, layout, sizes).await;
             let rows = read.map_err(|error| match error {
                 // Rows that no statement can take.
                 DbError::PacketTooLarge(_) => ChangesError::Resync(ResyncReason::TooSlow),

@@ -138,6 +138,7 @@ impl Reader {
         Pager {
             feed: &self.app.changes.feed,
             catch_ups: &self.app.changes.catch_ups,
+            reads: &self.app.changes.reads,
             pools: &self.app.pools,
             lessee: self.caller.lessee(),
             subscriptions: &self.subscriptions,
