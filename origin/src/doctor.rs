@@ -2,6 +2,7 @@
 //! media store if they are missing.
 
 mod accounts;
+mod changes;
 mod definers;
 mod hosts;
 mod issuers;
@@ -76,6 +77,7 @@ pub async fn examine(system: &System, config: &Config) -> Vec<Finding> {
             findings.extend(server(&facts, config));
             findings.push(prepared_xa(system).await);
             findings.extend(hosts::check(system, config).await);
+            findings.extend(changes::check(system, config).await);
             findings.extend(inside(system, config).await);
         }
         Err(error) => findings.push(Finding::fault("database", &error)),

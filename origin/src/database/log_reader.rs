@@ -16,7 +16,7 @@ use group::Group;
 use mysql_async::BinlogStream;
 pub use rows::{CellEncoding, LoggedColumn, LoggedTable, RowChange, RowImage};
 use shared::operation::TablePath;
-pub use source::{CollationNames, LogExtent, LogFacts, LogSource, TableFacts};
+pub use source::{CollationNames, LogExtent, LogFacts, LogSettings, LogSource, TableFacts};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -52,6 +52,18 @@ pub enum ResyncReason {
 }
 
 impl ResyncReason {
+    pub const ALL: [Self; 9] = [
+        Self::LogPurged,
+        Self::UnknownPosition,
+        Self::Failover,
+        Self::SchemaChanged,
+        Self::Truncated,
+        Self::RoleChanged,
+        Self::StatementLogged,
+        Self::Cascade,
+        Self::TooSlow,
+    ];
+
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::LogPurged => "log_purged",

@@ -3,7 +3,6 @@
 
 use super::{
     Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LogError, LogReader, ResyncReason, followed,
-    rows,
 };
 use crate::database::errno;
 use crate::database::hosts::Hosts;
@@ -40,8 +39,11 @@ pub enum LogExtent {
     ToEnd,
 }
 
+/// Asked for each page, unlike [`SETTINGS`], which is slower.
 const FACTS: &str = "SELECT @@GLOBAL.log_bin, @@GLOBAL.binlog_format, @@GLOBAL.binlog_row_image, \
      @@GLOBAL.binlog_row_metadata, @@GLOBAL.gtid_binlog_pos, @@GLOBAL.gtid_binlog_state";
+const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'binlog_row_image', \
+     'binlog_row_metadata', 'sync_binlog', 'binlog_expire_logs_seconds', 'slave_connections_needed_for_purge')";
 
 /// What MariaDB says of its log.
 #[derive(Clone, Debug)]
@@ -53,22 +55,13 @@ pub struct LogFacts {
 
 impl LogFacts {
     pub(in crate::database) async fn ask(conn: &mut Conn) -> Result<Self, LogError> {
-        type Row = (u8, String, String, String, String, String);
+        type Row = (String, String, String, String, String, String);
         let found: Option<Row> = typed_rows::first(conn.query_iter(FACTS)).await.map_err(|error| fault(&error))?;
         let (log_bin, format, image, metadata, position, state) =
             found.ok_or_else(|| LogError::Lost("MariaDB told nothing of its log".to_owned()))?;
-        let lacks = |setting: &'static str| Err(LogError::Unavailable(setting.into()));
-        if log_bin != 1 {
-            return lacks("Set log_bin in MariaDB, and restart it.");
-        }
-        if !format.eq_ignore_ascii_case("ROW") {
-            return lacks("Set binlog_format=ROW in MariaDB.");
-        }
-        if !image.eq_ignore_ascii_case("FULL") && !image.eq_ignore_ascii_case("FULL_NODUP") {
-            return lacks("Set binlog_row_image=FULL in MariaDB.");
-        }
-        if !metadata.eq_ignore_ascii_case("FULL") {
-            return lacks(rows::NO_METADATA);
+        if let Some(lack) = lacks([&log_bin, &format, &image, &metadata]).next() {
+            let restart = if lack == LOG_BIN { ", and restart it" } else { "" };
+            return Err(LogError::Unavailable(format!("Set {lack} in MariaDB{restart}.").into()));
         }
         let mut known = LogPosition::default();
         for gtid in state.split(',').filter_map(gtid) {
@@ -77,6 +70,55 @@ impl LogFacts {
         let position = LogPosition::parse(&position)
             .ok_or_else(|| LogError::Unavailable("MariaDB has more than 16 replication domains.".into()))?;
         Ok(Self { position, state: known })
+    }
+}
+
+const LOG_BIN: &str = "log_bin";
+
+/// Returns the settings that are not as they must be.
+fn lacks([log_bin, format, image, metadata]: [&str; 4]) -> impl Iterator<Item = &'static str> {
+    let is = |found: &str, value: &str| found.eq_ignore_ascii_case(value);
+    let are = [
+        (is(log_bin, "1") || is(log_bin, "ON"), LOG_BIN),
+        (is(format, "ROW"), "binlog_format=ROW"),
+        (is(image, "FULL") || is(image, "FULL_NODUP"), "binlog_row_image=FULL"),
+        (is(metadata, "FULL"), "binlog_row_metadata=FULL"),
+    ];
+    are.into_iter().filter(|(is_set, _)| !is_set).map(|(_, setting)| setting)
+}
+
+/// MariaDB's settings of its log, by name.
+#[derive(Clone, Debug)]
+pub struct LogSettings(HashMap<String, String>);
+
+impl LogSettings {
+    async fn ask(conn: &mut Conn) -> Result<Self, LogError> {
+        let found: Vec<(String, String)> = typed_rows::all(conn.query_iter(SETTINGS)).await.map_err(|error| fault(&error))?;
+        Ok(Self(found.into_iter().collect()))
+    }
+
+    fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    /// Returns the settings without which the log can't serve changes, as they are written in MariaDB's configuration.
+    pub fn lacks(&self) -> impl Iterator<Item = &'static str> {
+        lacks(["log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata"].map(|name| self.get(name)))
+    }
+
+    /// Whether the log has every committed transaction after a crash of the machine.
+    pub fn is_durable(&self) -> bool {
+        self.get("sync_binlog") == "1"
+    }
+
+    /// Returns after how many seconds MariaDB deletes a file of the log; `None` for never.
+    pub fn expires_after(&self) -> Option<u64> {
+        self.get("binlog_expire_logs_seconds").parse().ok().filter(|seconds| *seconds > 0)
+    }
+
+    /// Whether MariaDB deletes files of the log only while replicas are connected, as 11.4 and later do by default.
+    pub fn expires_with_replicas_only(&self) -> bool {
+        !matches!(self.get("slave_connections_needed_for_purge"), "" | "0")
     }
 }
 
@@ -101,14 +143,23 @@ impl LogSource {
 
     /// Returns the log's present position. Fails if the log can't serve changes.
     pub async fn facts(&self) -> Result<LogFacts, LogError> {
-        let asking = async {
+        in_time(async {
             let mut conn = self.connect().await?;
             let facts = LogFacts::ask(&mut conn).await?;
             conn.disconnect().await.map_err(|error| fault(&error))?;
             Ok(facts)
-        };
-        let facts = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
-        facts.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))?
+        })
+        .await
+    }
+
+    pub async fn settings(&self) -> Result<LogSettings, LogError> {
+        in_time(async {
+            let mut conn = self.connect().await?;
+            let settings = LogSettings::ask(&mut conn).await?;
+            conn.disconnect().await.map_err(|error| fault(&error))?;
+            Ok(settings)
+        })
+        .await
     }
 
     /// Reads the log from `from` on. Fails with [`LogError::Gone`] if the host does not have all transactions since.
@@ -138,8 +189,7 @@ impl LogSource {
             let request = if extent == LogExtent::ToEnd { request.with_non_blocking() } else { request };
             conn.get_binlog_stream(request).await.map_err(|error| fault(&error))
         };
-        let stream = tokio::time::timeout(OPEN_TIMEOUT, opening).await;
-        let stream = stream.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))??;
+        let stream = in_time(opening).await?;
         Ok(LogReader::new(stream, from, followed))
     }
 
@@ -173,9 +223,7 @@ impl LogSource {
             conn.disconnect().await.map_err(|error| fault(&error))?;
             Ok::<_, LogError>((keys, row_end, generated))
         };
-        let found = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
-        let (keys, row_end, generated) =
-            found.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))??;
+        let (keys, row_end, generated) = in_time(asking).await?;
         let acts = |rule: &str| !matches!(rule, "RESTRICT" | "NO ACTION");
         let keys = keys.into_iter().filter_map(|(schema, table, parent_schema, parent, on_delete, on_update)| {
             let (on_delete, on_update) = (acts(&on_delete), acts(&on_update));
@@ -191,6 +239,11 @@ impl LogSource {
     pub fn collation(&self, number: u16) -> Option<&CollationNames> {
         self.collations.get()?.get(&number)
     }
+}
+
+async fn in_time<T>(asking: impl Future<Output = Result<T, LogError>>) -> Result<T, LogError> {
+    let outcome = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
+    outcome.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))?
 }
 
 pub type CollationNames = (Box<str>, Box<str>);
