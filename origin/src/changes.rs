@@ -30,6 +30,7 @@ use crate::database::{DbError, Hosts};
 use crate::project_quota::{Guard, ProjectQuota};
 use crate::system::keys::Caller;
 use shared::error::{ErrorCode, Problem};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum number of requests and streams that follow changes. Each takes some 20 KB while it waits.
 const FOLLOWERS_MAX_COUNT: u64 = 20_000;
@@ -43,6 +44,18 @@ pub struct Changes {
     pub reads: SharedReads,
     followers: ProjectQuota,
     config: ChangesConfig,
+    pages: AtomicU64,
+    sent: AtomicU64,
+    resyncs: [AtomicU64; ResyncReason::ALL.len()],
+}
+
+/// What the feed has done so far, for metrics.
+#[derive(Clone, Debug, Default)]
+pub struct ChangesGauge {
+    pub feed: FeedGauge,
+    pub pages: u64,
+    pub sent: u64,
+    pub resyncs: Vec<(ResyncReason, u64)>,
 }
 
 impl Changes {
@@ -54,6 +67,32 @@ impl Changes {
             reads: SharedReads::default(),
             followers: ProjectQuota::with_callers(FOLLOWERS_MAX_COUNT, FOLLOWERS_PER_PROJECT_MAX_COUNT),
             config,
+            pages: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            resyncs: [const { AtomicU64::new(0) }; ResyncReason::ALL.len()],
+        }
+    }
+
+    pub fn gauge(&self) -> ChangesGauge {
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        ChangesGauge {
+            feed: self.feed.gauge(),
+            pages: count(&self.pages),
+            sent: count(&self.sent),
+            resyncs: ResyncReason::ALL.into_iter().zip(self.resyncs.iter().map(count)).collect(),
+        }
+    }
+
+    /// Counts a page that is sent.
+    pub fn sent(&self, page: &Page) {
+        self.pages.fetch_add(1, Ordering::Relaxed);
+        self.sent.fetch_add(page.changes.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Counts an error that is sent.
+    pub fn failed(&self, error: &ChangesError) {
+        if let Some(count) = error.resync_reason().and_then(|reason| self.resyncs.get(reason as usize)) {
+            count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -98,6 +137,13 @@ impl From<LogError> for ChangesError {
 }
 
 impl ChangesError {
+    pub fn resync_reason(&self) -> Option<ResyncReason> {
+        match self {
+            Self::Resync(reason) | Self::Log(LogError::Gone(reason)) => Some(*reason),
+            _ => None,
+        }
+    }
+
     pub fn into_problem(self) -> Problem {
         match self {
             Self::Resync(reason) => resync(reason),
@@ -118,7 +164,7 @@ impl ChangesError {
     }
 }
 
-pub fn resync(reason: ResyncReason) -> Problem {
+fn resync(reason: ResyncReason) -> Problem {
     let why = match reason {
         ResyncReason::LogPurged => "MariaDB has deleted the part of its binary log after the token.",
         ResyncReason::UnknownPosition => "MariaDB's binary log does not have the token's position.",

@@ -3,6 +3,7 @@
 
 mod process;
 
+use crate::changes::ChangesGauge;
 use crate::database::hosts::HostsGauge;
 use crate::database::pool::PoolGauge;
 use crate::histogram::Durations;
@@ -74,6 +75,7 @@ pub struct Readings {
     pub spans_sent: u64,
     pub spans_dropped: u64,
     pub prepared_xa: Option<usize>,
+    pub changes: ChangesGauge,
 }
 
 impl Default for Metrics {
@@ -139,7 +141,8 @@ impl Metrics {
     pub fn text(&self, readings: &Readings) -> String {
         let mut read_now = Registry::default();
         let counts = self.errors.iter().map(|count| count.load(Ordering::Relaxed));
-        let errors = CountsByCode(ErrorCode::ALL.iter().copied().zip(counts).collect());
+        let codes = ErrorCode::ALL.iter().map(|code| code.as_str());
+        let errors = LabelledCounts { label: "code", counts: codes.zip(counts).collect() };
         read_now.register("selkie_errors", "Requests answered with an error, by its code", errors);
         readings.register(&mut read_now);
         process::register(&mut read_now);
@@ -153,7 +156,7 @@ impl Metrics {
 
 impl Readings {
     fn register(&self, registry: &mut Registry) {
-        let pools = &self.pools;
+        let (pools, changes, feed) = (&self.pools, &self.changes, &self.changes.feed);
         let replicas_ready = self.replicas.as_ref().map_or(0, |replicas| replicas.well);
         let gauges = [
             ("selkie_pool_connections", "Open connections to MariaDB", pools.open),
@@ -164,6 +167,10 @@ impl Readings {
             ("selkie_images_waiting", "Uploaded images that wait for a decoder", self.images_waiting),
             ("selkie_images_running", "Uploaded images that are being decoded", self.images_running),
             ("selkie_tus_uploads", "Requests that are sending bytes of a resumable upload", self.tus_uploads),
+            ("selkie_changes_reader_running", "Whether the binary log is being read", usize::from(feed.is_running)),
+            ("selkie_changes_tables", "Tables whose changes are followed", feed.tables),
+            ("selkie_changes_waiting", "Requests and streams that wait for changes", feed.waiters),
+            ("selkie_changes_recent_bytes", "Bytes of recent transactions of followed tables", feed.recent_bytes),
         ];
         for (name, help, value) in gauges {
             registry.register(name, help, ConstGauge::new(value as u64));
@@ -172,6 +179,14 @@ impl Readings {
             let help = "XA transactions that MariaDB holds prepared: they keep their locks until somebody ends them";
             registry.register("selkie_prepared_xa_transactions", help, ConstGauge::new(count as u64));
         }
+        if feed.committed_at > 0 {
+            let age = crate::clock::now().saturating_sub(feed.committed_at.into());
+            let help = "Time since the commit of the last transaction read from the binary log";
+            registry.register("selkie_changes_last_commit_age_seconds", help, ConstGauge::new(age));
+        }
+        let counts = changes.resyncs.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+        let resyncs = LabelledCounts { label: "reason", counts };
+        registry.register("selkie_changes_resyncs", "Callers told to read their records again, by reason", resyncs);
         let counters = [
             ("selkie_database_failovers", "How often another database host took over", self.hosts.failovers),
             ("selkie_schema_loads", "Descriptions of tables read from MariaDB", self.schema_loads),
@@ -180,6 +195,9 @@ impl Readings {
             ("selkie_key_cache_hits", "Requests whose key or token was cached", self.key_cache_hits),
             ("selkie_coalesced_statements", "Statements that answered several requests", self.shared_statements),
             ("selkie_coalesced_requests", "Requests answered by a statement with others", self.shared_requests),
+            ("selkie_changes_transactions", "Transactions read from the binary log", feed.transactions),
+            ("selkie_changes_pages", "Pages of changes sent, in streams too", changes.pages),
+            ("selkie_changes_sent", "Changes sent", changes.sent),
             ("selkie_trace_spans_sent", "Spans that the collector has taken", self.spans_sent),
             ("selkie_trace_spans_dropped", "Spans lost: full queue, or failed collector", self.spans_dropped),
         ];
@@ -190,14 +208,17 @@ impl Readings {
     }
 }
 
-/// Counts by error code, with 0 for codes that did not occur yet: so Prometheus sees a first error as an increase.
+/// Counts by the values of a label, with 0 for what did not occur yet: so Prometheus sees the first as an increase.
 #[derive(Debug)]
-struct CountsByCode(Vec<(ErrorCode, u64)>);
+struct LabelledCounts {
+    label: &'static str,
+    counts: Vec<(&'static str, u64)>,
+}
 
-impl EncodeMetric for CountsByCode {
+impl EncodeMetric for LabelledCounts {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> Result<(), std::fmt::Error> {
-        for (code, count) in &self.0 {
-            let labels = [("code", code.as_str())];
+        for (value, count) in &self.counts {
+            let labels = [(self.label, *value)];
             encoder.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
         }
         Ok(())

@@ -245,6 +245,7 @@ impl ServiceState {
             spans_sent,
             spans_dropped,
             prepared_xa,
+            changes: self.changes.gauge(),
         }
     }
 

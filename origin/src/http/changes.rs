@@ -4,9 +4,7 @@ use super::records::Tables;
 use super::request_context::RequestContext;
 use super::respond;
 use super::stream::{self, StreamLimits};
-use crate::changes::{
-    ChangesError, Followed, Page, PageLimits, Pager, Place, Subscriptions, Token, TokenFault, resync,
-};
+use crate::changes::{ChangesError, Followed, Page, PageLimits, Pager, Place, Subscriptions, Token, TokenFault};
 use crate::database::log_reader::{LogError, ResyncReason, TableFacts};
 use crate::database::run::snapshot::{self, SnapshotList};
 use crate::database::schema_cache::SchemaAge;
@@ -63,27 +61,32 @@ pub(super) async fn run(context: &RequestContext, call: ChangesCall) -> Result<R
         return Err(Problem::new(ErrorCode::ChangesUnavailable, "The feed of changes is switched off.")
             .with_hint("Set changes = \"on\", or SELKIE_CHANGES=on, at the origin."));
     }
+    answer(context, &call).await.map_err(|error| {
+        context.app().changes.failed(&error);
+        error.into_problem()
+    })
+}
+
+async fn answer(context: &RequestContext, call: &ChangesCall) -> Result<Response, ChangesError> {
     let slot = context.app().changes.slot(context.caller())?;
     let age = if call.since.is_none() { SchemaAge::Fresh } else { SchemaAge::Cached };
-    let mut reader = Reader::open(context, &call, age).await.map_err(ChangesError::into_problem)?;
+    let mut reader = Reader::open(context, call, age).await?;
     let place = match &call.since {
         None => None,
         Some(token) => Some(match reader.place(token) {
             // The cached schema may be older than the token.
             Err(TokenFault::SchemaChanged) => {
-                reader = Reader::open(context, &call, SchemaAge::Fresh).await.map_err(ChangesError::into_problem)?;
-                reader.place(token).map_err(token_problem)?
+                reader = Reader::open(context, call, SchemaAge::Fresh).await?;
+                reader.place(token).map_err(token_error)?
             }
-            place => place.map_err(token_problem)?,
+            place => place.map_err(token_error)?,
         }),
     };
-    let answered = reader.answer(context, &call, place, slot).await;
-    answered.map_err(|error| {
-        if matches!(error, ChangesError::Resync(ResyncReason::SchemaChanged)) {
-            reload_schema(context, &call);
-        }
-        error.into_problem()
-    })
+    let answered = reader.answer(context, call, place, slot).await;
+    if matches!(answered, Err(ChangesError::Resync(ResyncReason::SchemaChanged))) {
+        reload_schema(context, call);
+    }
+    answered
 }
 
 /// Has the caller's next request find the tables as they are now.
@@ -97,19 +100,20 @@ fn reload_schema(context: &RequestContext, call: &ChangesCall) {
     });
 }
 
-fn token_problem(fault: TokenFault) -> Problem {
-    match fault {
-        TokenFault::SchemaChanged => resync(ResyncReason::SchemaChanged),
-        TokenFault::RoleChanged => resync(ResyncReason::RoleChanged),
-        TokenFault::Foreign => {
-            Problem::new(ErrorCode::InvalidQueryOption, "The option since is no token of this feed.")
-                .with_hint("Send the next of an earlier answer as it was, or leave since out to begin now.")
-        }
-        TokenFault::OtherSubscriptions => {
-            Problem::new(ErrorCode::InvalidQueryOption, "The token in the option since is of other subscriptions.")
-                .with_hint("Send query, selectFields and ids as in the request that returned the token.")
-        }
-    }
+fn token_error(fault: TokenFault) -> ChangesError {
+    let (message, hint) = match fault {
+        TokenFault::SchemaChanged => return ChangesError::Resync(ResyncReason::SchemaChanged),
+        TokenFault::RoleChanged => return ChangesError::Resync(ResyncReason::RoleChanged),
+        TokenFault::Foreign => (
+            "The option since is no token of this feed.",
+            "Send the next of an earlier answer as it was, or leave since out to begin now.",
+        ),
+        TokenFault::OtherSubscriptions => (
+            "The token in the option since is of other subscriptions.",
+            "Send query, selectFields and ids as in the request that returned the token.",
+        ),
+    };
+    Problem::new(ErrorCode::InvalidQueryOption, message).with_hint(hint).into()
 }
 
 impl Reader {
@@ -239,6 +243,7 @@ impl Reader {
 
     /// Writes a page as a whole: the envelope, or a line for each message.
     fn whole(&self, page: &Page) -> Response {
+        self.app.changes.sent(page);
         let mut out = Vec::new();
         if self.form == ChangesForm::Lines {
             for change in &page.changes {
@@ -379,7 +384,7 @@ impl Reader {
                 let page = match self.page(&place).await {
                     Ok(page) => page,
                     Err(error) => {
-                        yield last_event(error);
+                        yield self.last_event(error);
                         return;
                     }
                 };
@@ -402,7 +407,7 @@ impl Reader {
                     continue;
                 }
                 if let Err(error) = self.follow().await {
-                    yield last_event(error);
+                    yield self.last_event(error);
                     return;
                 }
             }
@@ -418,6 +423,7 @@ impl Reader {
     /// Writes the changes of a page as events, and an event after each whole transaction: a caller may apply the changes
     /// before it. `is_first` also tells a place without changes.
     fn write_events(&self, page: &Page, is_first: bool) -> Bytes {
+        self.app.changes.sent(page);
         let mut out = Vec::new();
         for change in &page.changes {
             let token = self.token(&change.after);
@@ -438,6 +444,28 @@ impl Reader {
         self.write_trailer(&Page { next: place.clone(), up_to_date, ..Page::default() }, &mut json);
         write_event("transaction", Some(&self.token(place)), &json, out);
     }
+
+    /// The event with which a stream ends that can't go on.
+    fn last_event(&self, error: ChangesError) -> Bytes {
+        self.app.changes.failed(&error);
+        let mut out = Vec::new();
+        match error.resync_reason() {
+            Some(reason) => {
+                let json = format!(r#"{{"reason":"{}"}}"#, reason.as_str());
+                write_event("resync", None, json.as_bytes(), &mut out);
+            }
+            None => {
+                let problem = error.into_problem();
+                let mut json = br#"{"code":"#.to_vec();
+                write_string(&mut json, problem.code().as_str());
+                json.extend_from_slice(br#","message":"#);
+                write_string(&mut json, problem.message());
+                json.push(b'}');
+                write_event("failed", None, &json, &mut out);
+            }
+        }
+        Bytes::from(out)
+    }
 }
 
 fn write_event(name: &str, id: Option<&str>, json: &[u8], out: &mut Vec<u8>) {
@@ -451,27 +479,6 @@ fn write_event(name: &str, id: Option<&str>, json: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\ndata: ");
     out.extend_from_slice(json);
     out.extend_from_slice(b"\n\n");
-}
-
-/// The event with which a stream ends that can't go on.
-fn last_event(error: ChangesError) -> Bytes {
-    let mut out = Vec::new();
-    match error {
-        ChangesError::Resync(reason) => {
-            let json = format!(r#"{{"reason":"{}"}}"#, reason.as_str());
-            write_event("resync", None, json.as_bytes(), &mut out);
-        }
-        error => {
-            let problem = error.into_problem();
-            let mut json = br#"{"code":"#.to_vec();
-            write_string(&mut json, problem.code().as_str());
-            json.extend_from_slice(br#","message":"#);
-            write_string(&mut json, problem.message());
-            json.push(b'}');
-            write_event("failed", None, &json, &mut out);
-        }
-    }
-    Bytes::from(out)
 }
 
 fn revoked() -> Problem {

@@ -2,6 +2,8 @@
 //! that exist.
 
 use super::*;
+use crate::changes::FeedGauge;
+use crate::database::log_reader::ResyncReason;
 use std::collections::{BTreeMap, BTreeSet};
 
 const PAGE: &str = include_str!("../../../docs/monitoring.md");
@@ -14,7 +16,9 @@ fn text() -> String {
     let labels = RequestLabels { method: "GET", route: "/api/v1/crud/{db}/{table}/{id}", status: 404 };
     let (total, code) = (Duration::from_millis(3), Some(ErrorCode::RecordNotFound));
     metrics.request(&Ended { labels, total, rows: 0, bytes: 90, code });
-    let readings = Readings { prepared_xa: Some(0), ..Readings::default() };
+    let feed = FeedGauge { committed_at: 1, ..FeedGauge::default() };
+    let changes = ChangesGauge { feed, resyncs: vec![(ResyncReason::Truncated, 1)], ..ChangesGauge::default() };
+    let readings = Readings { prepared_xa: Some(0), changes, ..Readings::default() };
     readings.pools.waits.observe(Duration::ZERO);
     readings.pools.waits.observe(Duration::from_secs(60));
     metrics.text(&readings)
@@ -123,7 +127,7 @@ fn the_labels_have_few_values() {
         .flat_map(|(_, labels)| labels.trim_end_matches('}').split("\",").map(|label| label.split('=').next()))
         .flatten()
         .collect();
-    assert_eq!(labels, BTreeSet::from(["arch", "code", "le", "method", "route", "status", "version"]));
+    assert_eq!(labels, BTreeSet::from(["arch", "code", "le", "method", "reason", "route", "status", "version"]));
 }
 
 #[test]
