@@ -5,7 +5,7 @@ mod stream_slots;
 use crate::activity::Activity;
 use crate::changes::Changes;
 use crate::config::{BaseUrl, Config, ConsoleConfig};
-use crate::database::admin::Admin;
+use crate::database::admin::{Admin, LOG_MAX_BYTES};
 use crate::database::coalesce::Coalescer;
 use crate::database::hosts::{HostRole, Hosts, HostsGauge};
 use crate::database::idempotency;
@@ -43,6 +43,7 @@ use tokio_util::task::TaskTracker;
 pub use stream_slots::StreamSlots;
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 const RECEIPTS_SWEEP_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
@@ -203,6 +204,9 @@ impl ServiceState {
         tasks.spawn(sweep_receipts(Arc::clone(self), stop.clone()));
         tasks.spawn(self.resumable.clone().sweep_always(stop.clone()));
         tasks.spawn(self.library.clone().sweep_always(stop.clone()));
+        if self.database.is_some() && self.changes.is_on() {
+            tasks.spawn(bound_log(self.probes.admin.clone(), stop.clone()));
+        }
         let (app, stop) = (Arc::clone(self), stop.clone());
         tasks.spawn(async move {
             let mut tick = tokio::time::interval(SWEEP_INTERVAL);
@@ -258,6 +262,21 @@ impl ServiceState {
         let healthy = self.database.as_ref().is_none_or(|health| *health.borrow() == MariadbHealth::Up);
         let answers = async { self.probes.admin.key_changes().await.is_ok() };
         healthy && self.probes.answers.get(answers).await
+    }
+}
+
+/// Bounds the log of the private MariaDB that this process runs.
+async fn bound_log(admin: Admin, stop: CancellationToken) {
+    let mut tick = tokio::time::interval(LOG_INTERVAL);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = tick.tick() => {
+                if let Err(error) = admin.bound_log(LOG_MAX_BYTES).await {
+                    tracing::warn!(%error, "old files of the binary log can't be deleted");
+                }
+            }
+        }
     }
 }
 

@@ -198,13 +198,15 @@ impl MariadbServer {
 
 /// The binary log, from which changes are read. Files are short, since MariaDB searches a file from its beginning for the
 /// place where a reader goes on.
-const BINARY_LOG: [&str; 8] = [
+const BINARY_LOG: [&str; 9] = [
     "--log-bin=binlog",
     "--binlog-format=ROW",
     "--binlog-row-image=FULL",
     "--binlog-row-metadata=FULL",
     "--max-binlog-size=64M",
     "--binlog-expire-logs-seconds=259200",
+    // MariaDB 11.4 and later would delete old files only while a replica is connected.
+    "--loose-slave-connections-needed-for-purge=0",
     // InnoDB asks the log which transactions are committed after a crash, so the log must be as durable as InnoDB.
     "--sync-binlog=1",
     "--server-id=1",

@@ -6,7 +6,9 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use super::*;
-use crate::config::Sources;
+use crate::config::{ChangesConfig, Sources};
+use crate::database::admin::Admin;
+use crate::database::hosts::{HostRole, Hosts};
 
 /// Maximum wait for a state of health. Other waits have the limits of the tested code.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -97,6 +99,30 @@ async fn it_has_one_administrator_nobody_without_a_name_and_no_password_on_disk(
     assert_eq!(session, "+00:00\tutf8mb4\t67108864\t1\n");
     assert!(!layout.init_file().exists());
     assert_eq!(mode & 0o777, 0o700);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_without_a_binary_log_gets_one_whose_size_is_bounded() {
+    let mut fixture = fixture();
+    fixture.config.changes = ChangesConfig::Off;
+    let first = fixture.open(LockRole::Service).await.unwrap();
+    run(&first, "CREATE DATABASE kept");
+    assert_eq!(run(&first, "SELECT @@log_bin"), "0\n");
+    first.stop().await;
+    fixture.config.changes = ChangesConfig::Served;
+    let second = fixture.open(LockRole::Service).await.unwrap();
+    let settings = run(&second, "SELECT @@log_bin, @@binlog_format, @@binlog_row_image, @@binlog_row_metadata");
+    assert_eq!(settings, "1\tROW\tFULL\tFULL\n");
+    run(&second, "FLUSH BINARY LOGS; DROP DATABASE kept; FLUSH BINARY LOGS");
+    let files = || run(&second, "SHOW BINARY LOGS").lines().count();
+    assert_eq!(files(), 3);
+    let admin = Admin::new(&Hosts::new(second.address(), HostRole::Serving), &fixture.secret, PATIENCE);
+    admin.bound_log(1 << 20).await.unwrap();
+    assert_eq!(files(), 3);
+    admin.bound_log(0).await.unwrap();
+    assert_eq!(files(), 1);
+    admin.close().await;
+    second.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
