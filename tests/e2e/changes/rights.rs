@@ -13,6 +13,7 @@ cases! {
         a_role_sees_its_rows_and_fields_before_and_after,
         a_role_that_changes_ends_its_tokens,
         a_role_follows_only_what_it_reads,
+        nobody_follows_what_the_project_does_not_own,
         a_revoked_key_ends_a_wait,
     ],
 }
@@ -74,6 +75,43 @@ async fn a_role_follows_only_what_it_reads(host: Host) {
     call(&db, "other", "").key(&ann.key).send().await.refused(ErrorCode::TableNotFound);
     let writer = Caller::new(&db, [("notes", json!({"insert": {"fields": ["id"]}}))], json!({}));
     call(&db, "notes", "").key(&writer.key).send().await.refused(ErrorCode::RoleForbids);
+}
+
+async fn nobody_follows_what_the_project_does_not_own(host: Host) {
+    let project = crate::test_db::unique("follower");
+    shared().create_project(&project);
+    let stranger = shared().create_key(&project, "full", &[]).token;
+    let db = TestDb::new(host, &[NOTES]).await;
+    let own = shared().full_key.clone();
+    // Makes the table selkie_receipts.
+    let insert = db.call(reqwest::Method::POST, "notes").json(&json!({"id": 1}));
+    insert.header("idempotency-key", "\"receipt\"").send().await.payload();
+    assert_eq!(db.value("SELECT COUNT(*) FROM selkie_receipts").await, 1);
+    let of_others = [
+        (&own, "selkie", "keys"),
+        (&own, "mysql", "user"),
+        (&own, "information_schema", "tables"),
+        (&own, "performance_schema", "threads"),
+        (&own, &db.name, "selkie_receipts"),
+        (&stranger, &*db.name, "notes"),
+        (&stranger, "selkie", "keys"),
+    ];
+    for (key, database, table) in of_others {
+        let list = host.get(&format!("/api/v1/crud/{database}/{table}")).key(key).send().await;
+        let expected = list.json()["error"].clone();
+        assert!(expected["code"].is_string(), "{list}");
+        let subscription = json!({"database": database, "table": table});
+        let body = json!({"subscriptions": [{"database": db.name, "table": "notes"}, subscription]});
+        let body = if *key == own { body } else { json!({"subscriptions": [subscription]}) };
+        let path = format!("/api/v1/changes/{database}/{table}");
+        for call in [host.get(&path), host.get(&format!("{path}?snapshot=true")), super::post(host, &body)] {
+            let answer = call.key(key).send().await;
+            let found = answer.json()["error"].clone();
+            for part in ["code", "message"] {
+                assert_eq!(found[part], expected[part], "{database}.{table}: {answer}");
+            }
+        }
+    }
 }
 
 async fn a_revoked_key_ends_a_wait(host: Host) {
