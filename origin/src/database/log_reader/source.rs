@@ -93,7 +93,8 @@ pub struct LogSettings(HashMap<String, String>);
 
 impl LogSettings {
     async fn ask(conn: &mut Conn) -> Result<Self, LogError> {
-        let found: Vec<(String, String)> = typed_rows::all(conn.query_iter(SETTINGS)).await.map_err(|error| fault(&error))?;
+        let found: Vec<(String, String)> =
+            typed_rows::all(conn.query_iter(SETTINGS)).await.map_err(|error| fault(&error))?;
         Ok(Self(found.into_iter().collect()))
     }
 
