@@ -95,7 +95,7 @@ fn of(kind: &str, key: i32) -> (String, Value) {
 async fn the_command_prints_records_and_changes_until_it_is_interrupted(host: Host) {
     let db = TestDb::new(host, &[THINGS, "INSERT INTO things VALUES (1, 1, 'a'), (2, 9, 'b')"]).await;
     let table = format!("{}.things", db.name);
-    let chosen = ["--query", r#"{"v":{"<":5}}"#, "--select", "id,v"];
+    let chosen = ["--query", r#"{"v":{"lt":5}}"#, "--select", "id,v"];
     let mut follower = Follower::start(host.url(), &[&[&table, "--snapshot"], &chosen[..]].concat());
     let first = follower.line().await;
     assert_eq!(first, json!({"type": "insert", "snapshot": true, "key": 1, "record": {"id": 1, "v": 1}}));
