@@ -166,8 +166,12 @@ impl SchemaCache {
         described(&found?, path)
     }
 
-    /// Reads the description anew, after MariaDB refused a statement that was planned with the cached one.
+    /// Reads the description anew, after MariaDB refused a statement that was planned with the cached one, or for a caller
+    /// who will compare it with the log.
     pub async fn reload(self: &Arc<Self>, project: &ProjectName, path: &TablePath) -> Result<Arc<Table>, Problem> {
+        if path.database.is_system() {
+            return Err(no_database(&path.database, &[]));
+        }
         let key = KeyRef { project, path }.to_owned();
         described(&Box::pin(self.load(key, SchemaAge::Fresh)).await?, path)
     }
