@@ -1,5 +1,6 @@
 //! Tests the edge in comparison with the origin (the answers must be equal), and the behaviour that only the edge has.
 
+pub(crate) mod changes;
 pub(crate) mod client_abort;
 pub(crate) mod entrance;
 pub(crate) mod flood;
