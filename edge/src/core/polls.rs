@@ -20,8 +20,12 @@ use uuid::Uuid;
 /// that, the platform has probably cancelled the lead, which it does without notice.
 const LEAD_MAX_MS: u64 = CHANGES_WAIT_MAX.as_millis() as u64 + 5_000;
 
-/// Maximum bytes of an answer that is held in memory for others. All requests of an isolate share 128 MB.
+/// Maximum bytes of an answer that is held in memory for others.
 const SHARED_MAX_BYTES: u64 = 1024 * 1024;
+
+/// Maximum bytes of all copies of one answer, since the runtime copies it for each response. Those who joined last ask
+/// again, one of them for the others.
+const COPIES_MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Wakes a request that waits for the lead.
 pub type Wake = Box<dyn Fn()>;
@@ -41,11 +45,11 @@ impl PollKey {
     }
 }
 
-/// Returns whether those who wait may get an origin's answer.
-pub fn is_shareable(status: u16, headers: &Headers) -> bool {
-    let bytes = headers.get("content-length").and_then(|text| text.parse::<u64>().ok());
-    let is_plain = headers.get("content-encoding").is_none();
-    status == 200 && is_plain && bytes.is_some_and(|bytes| bytes <= SHARED_MAX_BYTES)
+/// Returns the length of an origin's answer; `None` if those who wait must not get it.
+pub fn shareable_bytes(status: u16, headers: &Headers) -> Option<u64> {
+    let bytes = headers.get("content-length").and_then(|text| text.parse().ok());
+    let is_plain = status == 200 && headers.get("content-encoding").is_none();
+    bytes.filter(|bytes| is_plain && *bytes <= SHARED_MAX_BYTES)
 }
 
 /// The long polls of an isolate that wait for an origin. `A` is an answer.
@@ -59,8 +63,10 @@ struct Flight<A> {
     /// When nobody waits for the lead any more, in ms since 1970.
     until_ms: u64,
     ended: RefCell<Option<Ended<A>>>,
+    /// The number of the last request that gets the answer.
+    last_answered: Cell<u64>,
     waiting: RefCell<Vec<(u64, Wake)>>,
-    last: Cell<u64>,
+    last_joined: Cell<u64>,
 }
 
 /// How a flight ended for those who waited.
@@ -69,13 +75,14 @@ pub enum Ended<A> {
     Answered(A),
     /// The answer is not for others: each asks an origin itself.
     Unshared,
-    /// The lead's client has disconnected, or the platform has cancelled the lead: another one leads.
+    /// The lead's client has disconnected, the platform has cancelled the lead, or there were too many for its answer:
+    /// another one leads.
     Abandoned,
 }
 
 /// What a long poll does.
 pub enum Turn<A> {
-    /// Ask an origin, then call [`Lead::end`].
+    /// Ask an origin, then call [`Lead::answered`] or [`Lead::unshared`].
     Lead(Lead<A>),
     /// Wait until [`Waiting::ended`] returns a value.
     Wait(Waiting<A>),
@@ -107,8 +114,8 @@ impl<A> Polls<A> {
     pub fn join(this: &Rc<Self>, key: PollKey, key_id: Uuid, cache: &Cache, now_ms: u64) -> Turn<A> {
         let mut flights = this.flights.borrow_mut();
         if let Some(flight) = flights.get(&key).filter(|flight| now_ms < flight.until_ms) {
-            let number = flight.last.get() + 1;
-            flight.last.set(number);
+            let number = flight.last_joined.get() + 1;
+            flight.last_joined.set(number);
             let waiting = Waiting { flight: Rc::clone(flight), number };
             return if waiting.may_share(key_id, cache, now_ms) { Turn::Wait(waiting) } else { Turn::Alone };
         }
@@ -119,16 +126,23 @@ impl<A> Polls<A> {
             }
         }
         let (until_ms, ended, waiting) = (now_ms + LEAD_MAX_MS, RefCell::new(None), RefCell::default());
-        let flight = Rc::new(Flight { key_id, until_ms, ended, waiting, last: Cell::new(0) });
+        let (last_answered, last_joined) = (Cell::new(0), Cell::new(0));
+        let flight = Rc::new(Flight { key_id, until_ms, ended, last_answered, waiting, last_joined });
         flights.insert(key, Rc::clone(&flight));
         Turn::Lead(Lead { polls: Rc::clone(this), key, flight })
     }
 }
 
 impl<A> Lead<A> {
-    /// Ends the flight with an answer for those who wait; `None` if the answer is not for others.
-    pub fn end(self, answer: Option<A>) {
-        *self.flight.ended.borrow_mut() = Some(answer.map_or(Ended::Unshared, Ended::Answered));
+    /// Ends the flight with an answer of this length for those who wait.
+    pub fn answered(self, answer: A, bytes: u64) {
+        self.flight.last_answered.set(COPIES_MAX_BYTES / bytes.max(1));
+        *self.flight.ended.borrow_mut() = Some(Ended::Answered(answer));
+    }
+
+    /// Ends the flight: the answer is not for others.
+    pub fn unshared(self) {
+        *self.flight.ended.borrow_mut() = Some(Ended::Unshared);
     }
 }
 
@@ -149,8 +163,11 @@ impl<A> Drop for Lead<A> {
 impl<A: Clone> Waiting<A> {
     /// Returns how the flight ended; `None` if it has not. After that, or after [`LEAD_MAX_MS`], don't wait any longer.
     pub fn ended(&self, now_ms: u64) -> Option<Ended<A>> {
-        let ended = self.flight.ended.borrow().clone();
-        ended.or_else(|| (now_ms >= self.flight.until_ms).then_some(Ended::Abandoned))
+        match &*self.flight.ended.borrow() {
+            Some(Ended::Answered(_)) if self.number > self.flight.last_answered.get() => Some(Ended::Abandoned),
+            Some(ended) => Some(ended.clone()),
+            None => (now_ms >= self.flight.until_ms).then_some(Ended::Abandoned),
+        }
     }
 }
 

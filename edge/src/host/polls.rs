@@ -8,7 +8,7 @@ use super::awaited::Awaited;
 use super::body::{self, WholeBody};
 use super::origin_fetch::{Forwarding, OriginAnswer};
 use super::timer::Timer;
-use crate::core::polls::{Ended, Lead, PollKey, Polls, Turn, Waiting, is_shareable};
+use crate::core::polls::{Ended, Lead, PollKey, Polls, Turn, Waiting, shareable_bytes};
 use crate::core::{Answer, BodyPlan, Gateway, Headers, NoAnswer, Repeat};
 use futures_util::future::{Either, select};
 use shared::error::Problem;
@@ -111,23 +111,24 @@ impl Poll<'_> {
         asking.count_for(forwarding.caller().clone());
         let answer = self.ask(&mut asking).await;
         forwarding.set_origin_ms(asking.origin_ms());
-        let answer = match answer {
-            Ok(answer) if is_shareable(answer.status, &answer.headers) => answer,
-            other => {
-                lead.end(None);
-                return other;
+        let bytes = answer.as_ref().ok().and_then(|answer| shareable_bytes(answer.status, &answer.headers));
+        let (answer, bytes) = match (answer, bytes) {
+            (Ok(answer), Some(bytes)) => (answer, bytes),
+            (answer, _) => {
+                lead.unshared();
+                return answer;
             }
         };
         let body = match body::buffer(&answer.response, self.gateway.config().origin_timeout).await {
             Ok(body) => body,
             Err(problem) => {
-                lead.end(None);
+                lead.unshared();
                 return Err(problem);
             }
         };
         let init: &ResponseInit = answer.response.unchecked_ref();
         let copy = Response::new_with_opt_buffer_source_and_init(Some(&body), init);
-        lead.end(Some(Shared { headers: Rc::new(answer.headers.clone()), body }));
+        lead.answered(Shared { headers: Rc::new(answer.headers.clone()), body }, bytes);
         copy.map(|response| OriginAnswer { response, ..answer }).map_err(|_| NoAnswer::Unreachable.problem())
     }
 }

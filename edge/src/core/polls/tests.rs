@@ -105,13 +105,24 @@ fn one_asks_and_all_get_its_answer() {
     let waiting = [world.wait(), world.wait()];
     drop(world.wait());
     assert!(waiting.iter().all(|one| one.ended(NOW_MS).is_none()));
-    lead.end(Some("page"));
+    lead.answered("page", 9);
     assert_eq!(world.woken.get(), 2);
     assert!(waiting.iter().all(|one| one.ended(NOW_MS) == Some(Ended::Answered("page"))));
     let lead = world.lead();
     let waiting = world.wait();
-    lead.end(None);
+    lead.unshared();
     assert_eq!(waiting.ended(NOW_MS), Some(Ended::Unshared));
+}
+
+#[test]
+fn a_long_answer_is_copied_for_some_and_the_others_ask_again() {
+    let world = World::new();
+    let lead = world.lead();
+    let waiting: Vec<_> = (0..40).map(|_| world.wait()).collect();
+    lead.answered("page", SHARED_MAX_BYTES);
+    let answered = waiting.iter().filter(|one| one.ended(NOW_MS) == Some(Ended::Answered("page"))).count();
+    let again = waiting.iter().filter(|one| one.ended(NOW_MS) == Some(Ended::Abandoned)).count();
+    assert_eq!((answered, again, world.woken.get()), (32, 8, 40));
 }
 
 #[test]
@@ -129,7 +140,7 @@ fn another_one_leads_if_the_lead_leaves_or_is_silent() {
         panic!("the silent one leads");
     };
     // The end of the silent lead does not end the next one.
-    silent.end(Some("late"));
+    silent.answered("late", 9);
     assert!(matches!(world.join(ONE, NOW_MS + LEAD_MAX_MS), Turn::Wait(_)));
     drop(next);
 }
@@ -159,6 +170,7 @@ fn only_short_and_plain_successes_are_shared() {
         (409, "content-length,5", false),
         (503, "content-length,5", false),
     ] {
-        assert_eq!(is_shareable(status, &Headers::parse(headers.to_owned())), expected, "{status} {headers}");
+        let bytes = shareable_bytes(status, &Headers::parse(headers.to_owned()));
+        assert_eq!(bytes.is_some(), expected, "{status} {headers}");
     }
 }
