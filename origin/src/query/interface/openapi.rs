@@ -62,6 +62,7 @@ fn tags(interface: &Interface) -> Vec<Value> {
         ("Descriptions", "What there is", true),
         ("SQL", "Statements of any kind", interface.may(Action::Sql)),
         ("Batch", "Several operations in one transaction", interface.may(Action::Batch)),
+        ("Changes", "What changed in tables", interface.offers("follow")),
         ("Management", "Keys, roles and figures of the project", interface.may(Action::ListKeys)),
         ("Media", "Files", interface.media.read || interface.media.upload || interface.media.delete),
     ];
@@ -168,6 +169,7 @@ impl Interface {
             "sql" => self.may(Action::Sql),
             "manage" => self.may(Action::ListKeys),
             "batch" => self.may(Action::Batch) && (writes || self.may(Action::Sql)),
+            "follow" => self.may(Action::Follow) && self.tables().any(|table| table.may(Action::Read)),
             "media_read" => self.media.read,
             "media_sign" => self.media.read && self.may(Action::SignMedia),
             "media_upload" => self.media.upload && self.may(Action::Upload),

@@ -132,9 +132,12 @@ impl Template {
     fn envelope(&self) -> Value {
         let mut properties = json!({"success": {"type": "boolean", "const": true}, "payload": self.payload});
         for name in &self.members {
-            properties[name] = match name.as_str() {
+            let member = if name == "token" { "next" } else { name };
+            properties[member] = match name.as_str() {
                 "count" => json!({"type": "integer", "description": "The total without paging"}),
                 "next" => json!({"type": "string", "description": "The option after of the next page"}),
+                "token" => json!({"type": "string", "description": "The option since of the next request"}),
+                "upToDate" => json!({"type": "boolean", "description": "No further change was committed"}),
                 "more" => {
                     json!({"type": "boolean", "description": "Further records follow, without a cursor: offset goes on"})
                 }
