@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
-use crate::{edge::Edge, growth::Growth, peers, uploads::Uploads, workload::Workload};
+use crate::{changes::Changes, edge::Edge, growth::Growth, peers, uploads::Uploads, workload::Workload};
 
 /// Measure Selkie against the floor and against a hand-written server, on a private MariaDB, over loopback only.
 #[derive(Debug, Parser)]
@@ -31,6 +31,7 @@ pub(crate) enum Command {
     /// Compare Selkie's origin with fastify + mysql2 and with xmysql, which npm installs below `target/`.
     Peers(Compare),
     Growth(Growth),
+    Changes(Changes),
 }
 
 #[derive(Debug, Args)]

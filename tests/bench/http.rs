@@ -55,7 +55,8 @@ impl Connection {
         Ok((answer.status, body))
     }
 
-    async fn exchange(&mut self, request: &[u8], keep: &mut impl FnMut(&[u8])) -> io::Result<Answer> {
+    /// Also passes each part of the body on as it comes.
+    pub(crate) async fn exchange(&mut self, request: &[u8], keep: &mut impl FnMut(&[u8])) -> io::Result<Answer> {
         self.stream.write_all(request).await?;
         let (status, length) = self.head().await?;
         let began = Instant::now();

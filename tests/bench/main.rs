@@ -9,6 +9,7 @@
 
 mod accounting;
 mod arguments;
+mod changes;
 mod compare;
 mod data;
 mod edge;
@@ -49,6 +50,12 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Edge(edge)) => runtime.block_on(async {
             tokio::select! {
                 result = edge::run(&edge) => result,
+                () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
+            }
+        }),
+        Some(Command::Changes(changes)) => runtime.block_on(async {
+            tokio::select! {
+                result = changes::run(&changes) => result,
                 () = process::interrupted() => Err(anyhow::anyhow!("interrupted")),
             }
         }),

@@ -1,4 +1,5 @@
-//! A private MariaDB with default settings (durability included) in a temporary directory, on a socket only.
+//! A private MariaDB in a temporary directory, on a socket only. Settings that are not given have their default, those of
+//! durability too.
 
 use std::{
     fs::{self, File},
@@ -27,6 +28,10 @@ pub(crate) struct MariaDb {
 
 impl MariaDb {
     pub(crate) async fn start() -> Result<Self> {
+        Self::start_with(&[]).await
+    }
+
+    pub(crate) async fn start_with(options: &[&str]) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("selkie-bench-").tempdir()?;
         let data = directory.path().join("data");
         // A directory of its own: at its start, MariaDB removes the temporary tables of all servers that share one.
@@ -57,6 +62,7 @@ impl MariaDb {
                 .arg(format!("--socket={}", socket_in(directory.path()).display()))
                 .arg(format!("--user={user}"))
                 .arg("--skip-networking")
+                .args(options)
                 .stdout(Stdio::null());
             if let Ok(log) = File::create(&log) {
                 command.stderr(log);

@@ -8,6 +8,7 @@ use std::{fs, io::Write, path::Path};
 use anyhow::{Context as _, Result};
 use serde::Serialize;
 
+pub(crate) use self::targets::Bound;
 use self::{table::Table, targets::Target};
 use crate::{
     arguments::Compare,

@@ -91,7 +91,7 @@ impl Requests {
         self.post(format_args!("/api/v1/sql"), &body.to_string(), buffer);
     }
 
-    fn get(&self, path: std::fmt::Arguments<'_>, buffer: &mut Vec<u8>) {
+    pub(crate) fn get(&self, path: std::fmt::Arguments<'_>, buffer: &mut Vec<u8>) {
         buffer.clear();
         // Writing to a vector can't fail.
         let _ = write!(

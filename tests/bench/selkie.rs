@@ -23,7 +23,7 @@ use crate::{
 /// Number of tries, 10 ms apart, until the service must be ready.
 const START_TRIES: u32 = 6_000;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Endpoint {
     pub(crate) address: SocketAddr,
     pub(crate) requests: Requests,
