@@ -125,7 +125,7 @@ impl Encoder {
         std::mem::replace(&mut self.out, Vec::with_capacity(room))
     }
 
-    pub fn sets(&self) -> u64 {
+    pub fn result_set_count(&self) -> u64 {
         self.sets
     }
 

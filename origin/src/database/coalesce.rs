@@ -27,8 +27,8 @@ use uuid::Uuid;
 #[derive(Debug)]
 pub struct Coalescer {
     pools: Arc<Pools>,
-    reads: Requests<Reads>,
-    inserts: Requests<Inserts>,
+    reads: RequestQueue<Reads>,
+    inserts: RequestQueue<Inserts>,
     /// The number of shared statements, including failed ones.
     shared_statements: AtomicU64,
     shared_requests: AtomicU64,
@@ -43,7 +43,7 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     /// The maximum number of statements in flight for one [`Key`], found by measurement.
     const IN_FLIGHT_MAX: usize;
 
-    fn requests(coalescer: &Coalescer) -> &Requests<Self>;
+    fn queue(coalescer: &Coalescer) -> &RequestQueue<Self>;
 
     /// Returns how many of the `waiting` requests the next statement serves. Both numbers are at least 1.
     fn share(shape: &Self::Shape, waiting: usize) -> usize;
@@ -67,7 +67,7 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     fn note_position(lease: &mut Lease, outputs: &mut [Self::Output]) -> impl Future<Output = ()> + Send;
 }
 
-type Requests<K> = Queue<Key<<K as CoalescedStatement>::Shape>, Waiter<K>>;
+type RequestQueue<K> = Queue<Key<<K as CoalescedStatement>::Shape>, Waiter<K>>;
 
 struct Key<S> {
     account: Arc<Account>,
@@ -107,9 +107,9 @@ struct Waiter<K: CoalescedStatement> {
 /// Sends the result to a waiting request. Closed once the request no longer waits (client disconnected, time over).
 type AnswerSender<K> = oneshot::Sender<SharedAnswer<K>>;
 
-type SharedAnswer<K> = Result<Share<<K as CoalescedStatement>::Output>, DbError>;
+type SharedAnswer<K> = Result<SharedResult<<K as CoalescedStatement>::Output>, DbError>;
 
-enum Share<T> {
+enum SharedResult<T> {
     Output(T, Duration),
     /// The statement did not run or had no effect; the request must run alone.
     RunAlone,
@@ -179,16 +179,16 @@ impl Coalescer {
             let waiter = Waiter { item: item.clone(), caller, _ticket: self.pools.ticket(&key.account, caller_id)? };
             Ok::<_, DbError>((waiter, answer))
         };
-        let in_flight = match K::requests(self).join(&key, K::IN_FLIGHT_MAX, waiter)? {
+        let in_flight = match K::queue(self).join(&key, K::IN_FLIGHT_MAX, waiter)? {
             Joined::Run => Some(InFlight::<K>::new(self, &key)),
             Joined::RunUncounted => None,
             Joined::Wait(answer) => {
                 match tokio::time::timeout(self.pools.answer_timeout(limit), answer).await {
-                    Ok(Ok(Ok(Share::Output(output, spent)))) => {
+                    Ok(Ok(Ok(SharedResult::Output(output, spent)))) => {
                         progress.add(spent);
                         return Ok(output);
                     }
-                    Ok(Ok(Ok(Share::RunAlone))) => {}
+                    Ok(Ok(Ok(SharedResult::RunAlone))) => {}
                     Ok(Ok(Err(error))) => return Err(error),
                     Ok(Err(_)) if K::may_run_alone(&unknown(), Duration::ZERO) => {}
                     Ok(Err(_)) => return Err(unknown()),

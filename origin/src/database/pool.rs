@@ -261,7 +261,7 @@ impl Pools {
             Ok::<_, DbError>((turn, account.pool.get().await))
         };
         let (turn, mut got) = self.timed(getting).await?;
-        if got.as_ref().is_err_and(is_locked_out) {
+        if got.as_ref().is_err_and(is_access_denied) {
             // A caller with a full key can change the password of its account; the repair restores it.
             if self.source.repair(&account.project).await == Repaired::Yes {
                 got = Box::pin(account.pool.get()).await;
@@ -403,7 +403,7 @@ impl Drop for QueueTicket {
     }
 }
 
-fn is_locked_out(error: &managed::PoolError<DbError>) -> bool {
+fn is_access_denied(error: &managed::PoolError<DbError>) -> bool {
     matches!(error, managed::PoolError::Backend(error) if error.errno() == Some(errno::ACCESS_DENIED))
 }
 

@@ -252,7 +252,7 @@ async fn several<P: Protocol>(
         }
     };
     progress.add_rows(encoder.rows());
-    Ok(if encoder.sets() == 0 { outcome } else { encoder.finish() })
+    Ok(if encoder.result_set_count() == 0 { outcome } else { encoder.finish() })
 }
 
 fn decoders(text: &str, columns: &[Column]) -> Vec<Decoder> {

@@ -19,7 +19,7 @@ use shared::limits::{UNCOUNTED_ANSWER_MAX_BYTES, UNCOUNTED_HTTP2_ANSWER_MAX_BYTE
 use std::convert::Infallible;
 
 /// Refuses a request whose response could not be refused later, if the limit is reached.
-pub(super) fn check(app: &ServiceState, caller: &Caller) -> Result<(), Problem> {
+pub(super) fn check_held_bytes(app: &ServiceState, caller: &Caller) -> Result<(), Problem> {
     app.answers.check_as(caller.project(), caller.key_id()).map_err(refused)
 }
 

@@ -70,7 +70,7 @@ impl RequestContext {
     /// responses after the wait: then at most one response per connection of the project goes beyond the limit.
     pub(super) async fn lease_to_write(&self) -> Result<Lease, Failure> {
         let lease = self.lease(ReadFrom::Primary).await?;
-        held::check(self.app(), &self.caller)?;
+        held::check_held_bytes(self.app(), &self.caller)?;
         Ok(lease)
     }
 

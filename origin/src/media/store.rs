@@ -134,7 +134,7 @@ impl Store {
     /// Locks the file. Returns `None` if another request, of this or another process, has locked the file.
     pub async fn hold(&self, id: Uuid) -> Result<Option<Held>, StoreError> {
         let path = self.kept(id);
-        spawn_blocking(move || Held::take(&path)).await?.map_err(StoreError::of_object)
+        spawn_blocking(move || Held::try_lock(&path)).await?.map_err(StoreError::of_object)
     }
 
     pub async fn discard(&self, id: Uuid) -> Result<(), StoreError> {

@@ -51,7 +51,10 @@ fn result_sets_are_lists_in_a_list() {
     row(&mut encoder, &keys, &["2"]);
     encoder.next_set();
     let written = r#"{"success":true,"payload":[[{"a":1},{"a":2}],["#;
-    assert_eq!((encoder.len(), encoder.is_empty(), encoder.rows(), encoder.sets()), (written.len(), false, 2, 2));
+    assert_eq!(
+        (encoder.len(), encoder.is_empty(), encoder.rows(), encoder.result_set_count()),
+        (written.len(), false, 2, 2)
+    );
     assert_eq!(text(encoder.finish()), r#"{"success":true,"payload":[[{"a":1},{"a":2}],[]]}"#);
 }
 

@@ -88,7 +88,7 @@ impl Insert {
             None => {
                 let members = members.into_iter();
                 let members = members.map(|(name, value)| (name, Value::from(value)));
-                let (fields, row) = columns(members)?;
+                let (fields, row) = fields_and_values(members)?;
                 Ok((fields, InsertedRows::One(row.into_iter().map(Some).collect())))
             }
             Some(at) if members.len() == 1 => Self::batch(members.remove(at).1),
@@ -105,7 +105,7 @@ impl Insert {
     }
 }
 
-fn columns<'a>(
+fn fields_and_values<'a>(
     members: impl IntoIterator<Item = (Cow<'a, str>, Value)>,
 ) -> Result<(Vec<FieldName>, Vec<Value>), Problem> {
     let members = members.into_iter();

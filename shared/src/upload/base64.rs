@@ -111,7 +111,7 @@ impl Base64Decoder {
         if whole.is_empty() {
             return 0;
         }
-        if self.groups(whole) {
+        if self.decode_groups(whole) {
             return whole.len();
         }
         let clean = whole.iter().position(|&character| SIX_BITS[usize::from(character)] == NONE).unwrap_or(whole.len());
@@ -120,7 +120,7 @@ impl Base64Decoder {
             return 0;
         }
         self.state.url_safe = clean.iter().any(|character| b"-_".contains(character));
-        if !self.groups(clean) {
+        if !self.decode_groups(clean) {
             for group in clean.as_chunks::<4>().0 {
                 self.state.group = group.map(|character| SIX_BITS[usize::from(character)]);
                 self.flush(3);
@@ -130,7 +130,7 @@ impl Base64Decoder {
     }
 
     /// Decodes groups in the alphabet that was found last. Returns `false` if any character is not in it.
-    fn groups(&mut self, groups: &[u8]) -> bool {
+    fn decode_groups(&mut self, groups: &[u8]) -> bool {
         let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
         let alphabet = if self.state.url_safe { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };
         let Ok(bytes) = alphabet.decode(groups, room.as_out()) else {

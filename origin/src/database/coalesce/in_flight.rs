@@ -2,7 +2,7 @@
 //! as requests of the same shape wait.
 
 use super::queue::RunOutcome;
-use super::{AnswerSender, CoalescedStatement, Coalescer, Key, Requests, Share, Waiter, run_several};
+use super::{AnswerSender, CoalescedStatement, Coalescer, Key, RequestQueue, SharedResult, Waiter, run_several};
 use crate::database::DbError;
 use crate::database::deadline::Limit;
 use crate::database::pool::Lease;
@@ -41,7 +41,7 @@ impl<K: CoalescedStatement> InFlight<K> {
             for (_, caller) in self.take(|waiting| waiting) {
                 let _ = caller.send(match error {
                     DbError::Overloaded => Err(DbError::Overloaded),
-                    _ => Ok(Share::RunAlone),
+                    _ => Ok(SharedResult::RunAlone),
                 });
             }
         }
@@ -50,7 +50,7 @@ impl<K: CoalescedStatement> InFlight<K> {
 
     fn take(&self, share: impl FnOnce(usize) -> usize) -> Vec<(K::Item, AnswerSender<K>)> {
         let waits = |waiter: &Waiter<K>| !waiter.caller.is_closed();
-        let waiters = self.requests().take(&self.key, waits, share).into_iter();
+        let waiters = self.queue().take(&self.key, waits, share).into_iter();
         waiters.map(|waiter| (waiter.item, waiter.caller)).collect()
     }
 
@@ -80,25 +80,25 @@ impl<K: CoalescedStatement> InFlight<K> {
                     let limit = self.key.limit;
                     let mut statement = Box::pin(share::<K>(lease, Arc::clone(&self.key.shape), waiting, limit));
                     match tokio::time::timeout(SLOW_AFTER, &mut statement).await {
-                        Ok(outcome) => self.requests().record(&self.key, outcome),
+                        Ok(outcome) => self.queue().record(&self.key, outcome),
                         Err(_) => {
                             let (coalescer, key) = (Arc::clone(&self.coalescer), self.key.clone());
                             drop(self);
                             let outcome = statement.await;
-                            return K::requests(&coalescer).record(&key, outcome);
+                            return K::queue(&coalescer).record(&key, outcome);
                         }
                     }
                 }
             }
-            if self.requests().finish(&self.key) {
+            if self.queue().finish(&self.key) {
                 self.state = RunState::Finished;
                 return;
             }
         }
     }
 
-    fn requests(&self) -> &Requests<K> {
-        K::requests(&self.coalescer)
+    fn queue(&self) -> &RequestQueue<K> {
+        K::queue(&self.coalescer)
     }
 }
 
@@ -106,14 +106,14 @@ impl<K: CoalescedStatement> Drop for InFlight<K> {
     fn drop(&mut self) {
         match (self.state, tokio::runtime::Handle::try_current()) {
             (RunState::Finished, _) => {}
-            (RunState::Running, _) if self.requests().finish(&self.key) => {}
+            (RunState::Running, _) if self.queue().finish(&self.key) => {}
             (RunState::Running, Ok(runtime)) => {
                 let mut next = Self::new(&self.coalescer, &self.key);
                 next.state = RunState::Spawned;
                 runtime.spawn(next.run_shared());
             }
             // The runtime shuts down, so no further task can run: waiting requests get no answer.
-            (RunState::Running | RunState::Spawned, _) => self.requests().abandon(&self.key),
+            (RunState::Running | RunState::Spawned, _) => self.queue().abandon(&self.key),
         }
     }
 }
@@ -138,13 +138,13 @@ async fn share<K: CoalescedStatement>(
         Ok(mut outputs) => {
             K::note_position(&mut lease, &mut outputs).await;
             for (caller, output) in callers.into_iter().zip(outputs) {
-                let _ = caller.send(Ok(Share::Output(output, spent)));
+                let _ = caller.send(Ok(SharedResult::Output(output, spent)));
             }
             RunOutcome::Shared
         }
         Err(error) if K::may_run_alone(&error, spent) => {
             for caller in callers {
-                let _ = caller.send(Ok(Share::RunAlone));
+                let _ = caller.send(Ok(SharedResult::RunAlone));
             }
             RunOutcome::Refused
         }

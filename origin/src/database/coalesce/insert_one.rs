@@ -2,7 +2,7 @@
 //! row is then inserted alone, so that only requests with a row at fault fail. If the rows may have been inserted, or
 //! the statement was killed, timed out or waited for a table lock, all requests get its error.
 
-use super::{CoalescedStatement, Coalescer, Requests};
+use super::{CoalescedStatement, Coalescer, RequestQueue};
 use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::pool::Lease;
@@ -25,7 +25,7 @@ impl CoalescedStatement for Inserts {
 
     const IN_FLIGHT_MAX: usize = 1;
 
-    fn requests(coalescer: &Coalescer) -> &Requests<Self> {
+    fn queue(coalescer: &Coalescer) -> &RequestQueue<Self> {
         &coalescer.inserts
     }
 

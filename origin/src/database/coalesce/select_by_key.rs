@@ -1,6 +1,6 @@
 //! Reads by key that share a statement; each request gets the row of its key.
 
-use super::{CoalescedStatement, Coalescer, Requests};
+use super::{CoalescedStatement, Coalescer, RequestQueue};
 use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::pool::Lease;
@@ -21,7 +21,7 @@ impl CoalescedStatement for Reads {
 
     const IN_FLIGHT_MAX: usize = 2;
 
-    fn requests(coalescer: &Coalescer) -> &Requests<Self> {
+    fn queue(coalescer: &Coalescer) -> &RequestQueue<Self> {
         &coalescer.reads
     }
 

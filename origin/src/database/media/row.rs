@@ -86,7 +86,7 @@ pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
         thumbnail: cells.object()?,
         created_at: cells.next("created_at")?,
         updated_at: cells.next("updated_at")?,
-        uploader: Uploader::read(cells.next("uploader")?)?,
+        uploader: Uploader::from_column(cells.next("uploader")?)?,
     })
 }
 

@@ -30,7 +30,7 @@ impl Uploader {
         Self(Sha256::digest(format!("{project}\0{kind}\0{name}")).into())
     }
 
-    pub(super) fn read(bytes: Option<Vec<u8>>) -> Result<Option<Self>, TableError> {
+    pub(super) fn from_column(bytes: Option<Vec<u8>>) -> Result<Option<Self>, TableError> {
         let hash = |bytes: Vec<u8>| <[u8; 32]>::try_from(bytes).map_err(|_| TableError::Corrupt("uploader"));
         Ok(bytes.map(hash).transpose()?.map(Self))
     }

@@ -151,7 +151,7 @@ fn upload_row(raw: RawUpload) -> Result<UploadRow, TableError> {
         media_id: media_id.map(MediaId::from),
         created_at,
         expires_at,
-        uploader: Uploader::read(uploader)?,
+        uploader: Uploader::from_column(uploader)?,
     })
 }
 

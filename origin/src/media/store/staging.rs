@@ -244,7 +244,7 @@ pub struct Held {
 }
 
 impl Held {
-    pub(super) fn take(path: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn try_lock(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}

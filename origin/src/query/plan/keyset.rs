@@ -66,7 +66,7 @@ impl Keyset {
         }
         if is_computed {
             // HAVING can name only the columns of GROUP BY and of the select list.
-            for column in terms.iter().filter_map(Term::part_of) {
+            for column in terms.iter().filter_map(Term::underlying_column) {
                 cell(&mut select.output, &Expression::Column(column), scope);
             }
         }
@@ -285,7 +285,7 @@ impl Term {
     }
 
     /// The column of which the expression is the ordinal or the beginning.
-    fn part_of(&self) -> Option<ColumnRef> {
+    fn underlying_column(&self) -> Option<ColumnRef> {
         match self.expression {
             Expression::Ordinal(column_ref) | Expression::Beginning(column_ref, _) => Some(column_ref),
             _ => None,

@@ -41,25 +41,25 @@ pub struct TransactionSteps {
 pub struct MaxAffected {
     pub records: u64,
     /// True if `records` is the maximum of a response with records, not the option `maxAffected`.
-    is_of_answers: bool,
+    limits_response: bool,
 }
 
 impl MaxAffected {
     pub(super) fn of(options: &WriteOptions, target: &WriteTarget, max_rows: Option<u64>) -> Option<Self> {
-        let asked = options.max_affected.map(|records| Self { records, is_of_answers: false });
+        let asked = options.max_affected.map(|records| Self { records, limits_response: false });
         let returns_list =
             options.returning.is_some() && !options.is_dry_run && matches!(target, WriteTarget::Matching(_));
-        let of_answer = max_rows.filter(|_| returns_list).map(Self::of_answers);
+        let of_answer = max_rows.filter(|_| returns_list).map(Self::of_response);
         asked.into_iter().chain(of_answer).min_by_key(|most| most.records)
     }
 
-    pub(super) fn of_answers(records: u64) -> Self {
-        Self { records, is_of_answers: true }
+    pub(super) fn of_response(records: u64) -> Self {
+        Self { records, limits_response: true }
     }
 
     pub fn exceeded(self) -> Problem {
         let most = self.records;
-        let (message, hint) = match self.is_of_answers {
+        let (message, hint) = match self.limits_response {
             false => (
                 format!("The request would affect more records than the {most} that maxAffected allows."),
                 "Nothing was changed. Narrow the conditions, or raise maxAffected; dryRun=true counts the records.",

@@ -42,7 +42,7 @@ pub(super) fn insert<'a>(
     let records = insert.options.returning.as_ref().map(|fields| Returning::of(fields, &access.scope())).transpose()?;
     let most = limits.read_max_rows.filter(|most| records.is_some() && count as u64 > *most);
     if let Some(most) = most.filter(|_| !insert.options.is_dry_run) {
-        return Err(MaxAffected::of_answers(most).exceeded());
+        return Err(MaxAffected::of_response(most).exceeded());
     }
     let (mut columns, mut rows) = resolved(insert, table, &rules)?;
     for (at, value) in rules.set() {

@@ -141,7 +141,7 @@ fn allowed(place: &str, value: &Value, parts: &[&str]) -> Result<Option<Parts>, 
             known if !parts.contains(&known) => return unknown(place, known, parts),
             "fields" => found.fields = fields(&within, &value)?,
             "set" => found.set = set(&within, &value)?,
-            _ => found.rows = rows(&within, &value)?,
+            _ => found.rows = row_condition(&within, &value)?,
         }
     }
     if let Some((name, _)) = found.set.iter().find(|(name, _)| found.fields.names().contains(name))
@@ -182,7 +182,7 @@ fn set(place: &str, value: &Value) -> Result<Vec<(FieldName, Template)>, RoleFau
 }
 
 /// Parses a condition, `None` if it is empty. Checked with a fixed string for each claim, as the values are unknown.
-fn rows(place: &str, value: &Value) -> Result<Option<Template>, RoleFault> {
+fn row_condition(place: &str, value: &Value) -> Result<Option<Template>, RoleFault> {
     let template = template(place, value)?;
     let Some(example) = template.fill_with(|_| Some("\"claim\"".to_owned())) else {
         return fault(place, "it can't be read");

@@ -31,7 +31,7 @@ pub(super) fn paths(
         let (component, name) = (table.component(), table.full_name());
         let base = format!("/crud/{}/{}", encoded(table.database()), encoded(table.name()));
         for path in PATHS {
-            let Some(allowed) = table.allowed(path) else {
+            let Some(allowed) = table.allowed_actions(path) else {
                 continue;
             };
             let text = match texts.entry((path, allowed.clone())) {
@@ -223,7 +223,7 @@ fn update(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), W
 
 impl TableInterface {
     /// Returns the caller's actions, even without an operation there; `None` if the caller can't use the path's id.
-    fn allowed(&self, path: &str) -> Option<Vec<&'static str>> {
+    fn allowed_actions(&self, path: &str) -> Option<Vec<&'static str>> {
         let names = [
             ("read", Action::Read),
             ("insert", Action::Insert),
