@@ -1,11 +1,11 @@
-//! The feed of changes: what changed in tables, read from MariaDB's binary log and seen with a caller's eyes. Knows
-//! nothing of HTTP.
+//! The feed of changes: reads MariaDB's binary log, and returns the changes of records that a caller's subscriptions
+//! show. Knows nothing of HTTP.
 //!
 //! ```text
 //! Feed: one reader of the log for all subscriptions, and the recent transactions of followed tables
-//! Source: the transactions after a place, from the feed or else from the log
-//! Page: rows of transactions → a list's SELECT over them → changes
-//! Token: the place after a page, and what the page was of
+//! CatchUp: a reader of the log for one caller, whose place is older than the transactions in the feed
+//! Pager: rows of transactions, from either → the SELECT of a list over these rows → a page of changes
+//! Token: the place after a page, and hashes of what the page shows
 //! ```
 
 mod catch_up;

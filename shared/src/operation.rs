@@ -53,8 +53,8 @@ pub struct RecordId {
 }
 
 impl RecordId {
-    /// Decodes an id. Plain commas separate a composite key's parts. An encoded comma (`%2C`) belongs to a part, unless
-    /// there is no plain comma: see [`RecordId::parts`].
+    /// Decodes an id. If it contains plain commas, they separate the parts of a composite key, and an encoded comma
+    /// (`%2C`) belongs to a part. Without plain commas, encoded commas may separate parts: see [`RecordId::parts`].
     fn decode(segment: &str) -> Result<Self, Problem> {
         let parts = segment
             .split(',')

@@ -1,5 +1,6 @@
-//! Readers of the log for callers whose place is before what the feed has in memory. They are few, and kept for a short
-//! while between the pages of one caller, since MariaDB searches for a position from the beginning of a log file.
+//! Readers of the log for callers whose place is older than the transactions in the feed's memory. Only a few can be
+//! open. A reader is kept for a few seconds, for the next page of the same feed, since MariaDB finds a position only by
+//! reading a log file from its beginning.
 
 use super::ChangesError;
 use super::token::Place;
@@ -13,11 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// Maximum number of connections that read the log for callers who are behind. Half of them for one project.
+/// Maximum number of readers, which have a connection each. One project may use half of them.
 const READERS_MAX_COUNT: u64 = 8;
 const READERS_PER_PROJECT_MAX_COUNT: u64 = READERS_MAX_COUNT / 2;
 const KEPT_MAX: Duration = Duration::from_secs(5);
-/// Maximum wait for one of the readers.
+/// Maximum time for which a request waits until it may open a reader.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ impl std::fmt::Debug for CatchUp {
 /// Reads the log to its end, from a place on.
 pub struct CatchUp {
     reader: LogReader,
-    /// Read, but not yet used.
+    /// Pieces that were read from the log, and that no page has used.
     next: VecDeque<Arc<LogPiece>>,
     _slot: Guard,
 }
@@ -98,7 +99,7 @@ impl CatchUps {
         kept.retain(|kept| kept.until > now);
         kept.push(Kept { project: project.clone(), tables, place, until: now + KEPT_MAX, reader });
         drop(kept);
-        // Frees the connection even if nobody asks again.
+        // Closes the connection if no request takes the reader.
         let catch_ups = self.clone();
         tokio::spawn(async move {
             tokio::time::sleep(KEPT_MAX).await;
@@ -122,7 +123,7 @@ impl CatchUp {
         self.reader.position()
     }
 
-    /// Gives pieces back that the page did not use up, in their order.
+    /// Puts pieces back that the page did not use. Their order is kept.
     pub fn give_back(&mut self, pieces: impl DoubleEndedIterator<Item = Arc<LogPiece>>) {
         pieces.rev().for_each(|piece| self.next.push_front(piece));
     }

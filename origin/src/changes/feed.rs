@@ -1,5 +1,5 @@
 //! Reads the log once for all subscriptions of this origin, keeps the recent transactions of followed tables, and wakes
-//! those who wait for them. Runs only while somebody follows a table.
+//! the requests that wait for changes. The reader runs only while a table is followed.
 
 mod waiters;
 
@@ -23,12 +23,15 @@ pub(super) use waiters::WaitedFor;
 pub use waiters::Waiter;
 use waiters::{Waiters, Wake};
 
-/// Maximum bytes of the recent transactions of followed tables. Slower readers read the log themselves.
+/// Maximum bytes of the recent transactions of followed tables. For a caller whose place is older, [`super::catch_up`]
+/// reads the log.
 const RECENT_MAX_BYTES: usize = 64 * 1024 * 1024;
 const RECENT_MAX_COUNT: usize = 65_536;
-/// Maximum number of runs of transactions of one server: servers that replicate in a circle alternate.
+/// Maximum length of [`State::runs`]. If several servers replicate in a circle, their transactions alternate, and each
+/// may begin a run.
 const RUNS_MAX_COUNT: usize = 1_024;
-/// Maximum number of followed tables: each costs a look-up for each table of each logged statement.
+/// Maximum number of followed tables. For each table of each logged statement, the reader looks up whether the table is
+/// followed.
 const TABLES_MAX_COUNT: usize = 10_000;
 const TABLES_PER_PROJECT_MAX_COUNT: usize = TABLES_MAX_COUNT / 2;
 /// How long a table stays followed after its last use, so that a caller who asks again finds its changes in memory.
@@ -54,12 +57,12 @@ struct Inner {
 struct State {
     recent: VecDeque<Arc<LogPiece>>,
     recent_bytes: usize,
-    /// The position before the first of `recent`; `None` while the reader has not begun.
+    /// The position before the first transaction of `recent`; `None` while the reader has not begun.
     start: Option<LogPosition>,
-    /// The newest generation of `tables`.
+    /// The highest [`FollowedTable::generation`].
     newest: u64,
-    /// The first transaction of each run of transactions of one server in one domain, from `start` on. After a failover,
-    /// another server may give the same numbers to other transactions.
+    /// The first transaction of each run: consecutive transactions of one server in one domain. They tell whether a
+    /// position is of this log, since after a failover another server may give the same numbers to other transactions.
     runs: Vec<Gtid>,
     /// The position after the last whole transaction.
     head: LogPosition,
@@ -72,11 +75,11 @@ struct State {
 struct FollowedTable {
     project: ProjectName,
     facts: TableFacts,
-    /// When `facts` were asked for; `None` after a break, which may have changed them.
+    /// When `facts` were read from MariaDB; `None` after a break, which may have changed the facts.
     asked_at: Option<Instant>,
     used_at: Instant,
     generation: u64,
-    /// The position from which on all transactions have the table's rows.
+    /// All transactions after this position have the table's rows; earlier ones may lack them.
     since: LogPosition,
     waiters: Waiters,
 }
@@ -95,11 +98,11 @@ pub struct FeedGauge {
     pub waiters: usize,
     pub recent_bytes: usize,
     pub transactions: u64,
-    /// When the last transaction that was read was committed, in seconds since 1970.
+    /// When the transaction that the reader read last was committed, in seconds since 1970.
     pub committed_at: u32,
 }
 
-/// The transactions after a place that the feed has in memory.
+/// Transactions after a place, from the feed's memory.
 pub struct Recent {
     pub pieces: Vec<Arc<LogPiece>>,
     /// The position after the last whole transaction of the log, if `pieces` reaches to it.
@@ -129,7 +132,7 @@ impl Feed {
         &self.0.source
     }
 
-    /// Sets what ends the reader, and all waits, when the service stops.
+    /// Sets the token that is cancelled when the service stops: it ends the reader and all waits.
     pub fn stop_by(&self, stop: CancellationToken) {
         let _ = self.0.stop.set(stop);
     }
@@ -157,7 +160,8 @@ impl Feed {
         }
     }
 
-    /// Follows a table from now on, and starts the reader if it does not run. Fails with the reader's last error.
+    /// Follows a table from now on, and starts the reader if it does not run. If the reader has ended because the log
+    /// can't serve changes, returns that error once.
     pub async fn follow(&self, project: &ProjectName, table: &TablePath) -> Result<TableFacts, ChangesError> {
         let known = {
             let mut state = self.state();
@@ -299,8 +303,8 @@ impl Feed {
         self.0.source.open(from, LogExtent::Always, Arc::clone(&self.0.followed)).await
     }
 
-    /// Opens the log again at a position. After a lost connection, a part of a transaction may come a second time: it is
-    /// dropped from the recent transactions first.
+    /// Opens the log again at `position`. The log then sends transactions after `position` again, so their pieces are
+    /// first dropped from `recent`.
     async fn reopen(&self, position: LogPosition) -> Result<LogReader, LogError> {
         {
             let mut state = self.state();
@@ -336,7 +340,7 @@ impl Feed {
         let mut after = state.head.clone();
         after.advance(piece.gtid);
         if state.newest > piece.generation {
-            // The transaction began in the log before these tables were followed.
+            // The transaction began before these tables were followed, so it may lack their rows.
             for table in state.tables.values_mut().filter(|table| table.generation > piece.generation) {
                 table.since = after.clone();
             }
@@ -345,7 +349,7 @@ impl Feed {
         if last_run.is_none_or(|run| run.server != piece.gtid.server) {
             state.runs.push(piece.gtid);
             if state.runs.len() > RUNS_MAX_COUNT {
-                // Positions of this run are now read from the log.
+                // For a caller with a position in this run, `catch_up` now reads the log.
                 state.runs.remove(0);
             }
         }
@@ -354,7 +358,7 @@ impl Feed {
             self.0.head_moved.notify_waiters();
         }
         if piece.rows.is_empty() && piece.breaks.is_empty() {
-            // Ends a transaction whose earlier pieces are kept.
+            // An empty last piece is kept if `recent` has earlier pieces of its transaction.
             let continues = piece.number > 0 && state.recent.back().is_some_and(|last| last.gtid == piece.gtid);
             if !continues {
                 return;
@@ -385,8 +389,9 @@ impl Feed {
         }
     }
 
-    /// Returns the transactions after a position that concern followed tables, up to about `max_bytes`; `None` if the
-    /// feed does not have all of them. Of the first transaction, pieces up to the given number are left out.
+    /// Returns the transactions after `position` that concern followed tables, up to about `max_bytes`; `None` if the
+    /// feed does not have all of them. `after` is a transaction and the number of its last piece that the caller has
+    /// read: the pieces up to that number are left out.
     pub fn recent(
         &self,
         tables: &[TablePath],
@@ -424,7 +429,7 @@ impl Feed {
         Some(Recent { pieces, head: Some(state.head.clone()) })
     }
 
-    /// Waits until the reader has come to the position, if it runs, for `time` at most.
+    /// Waits until the reader has reached `position`, for `time` at most. Returns at once if the reader has not begun.
     pub async fn wait_for(&self, position: &LogPosition, time: Duration) {
         let reached = async {
             loop {
@@ -443,7 +448,7 @@ impl Feed {
         let _ = tokio::time::timeout(time, reached).await;
     }
 
-    /// Waits for changes from now on. Nothing is missed between this call and [`Waiter::wait`].
+    /// Returns a waiter for changes from now on, including those that come before the call of [`Waiter::wait`].
     pub fn waiter(&self, tables: Vec<WaitedFor>) -> Waiter {
         let id = self.0.next_waiter.fetch_add(1, Ordering::Relaxed);
         let wake = Arc::<Wake>::default();
@@ -451,7 +456,7 @@ impl Feed {
         for (path, only) in &tables {
             match state.tables.get_mut(path) {
                 Some(table) => table.waiters.add(id, only.as_ref(), &wake),
-                // The feed has ended: the caller must look again.
+                // The feed has ended, so nothing would wake the caller: the caller must follow the table again.
                 None => wake.wake(),
             }
         }
@@ -459,7 +464,8 @@ impl Feed {
         Waiter { feed: self.clone(), id, wake, tables }
     }
 
-    /// Forgets tables that nobody has used. Returns whether any are left.
+    /// Stops following the tables that have no waiter and were not used for [`UNUSED_MAX`]. Returns whether any
+    /// followed tables are left.
     fn sweep(&self) -> bool {
         let mut state = self.state();
         state.tables.retain(|path, table| {

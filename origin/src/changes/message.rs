@@ -1,4 +1,4 @@
-//! One change, as callers get it.
+//! One change as JSON, as a caller gets it.
 
 use super::token::Place;
 use crate::database::log_position::LogPosition;
@@ -21,7 +21,8 @@ pub enum ChangeType {
     Delete,
 }
 
-/// What a subscription sees of one logged row, by the numbers of the rows before and after in the document.
+/// How the change of one logged row changes the list of a subscription. The numbers are indexes of rows in the JSON
+/// document that the statement read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeenChange {
     Insert(usize),
@@ -60,7 +61,7 @@ impl SeenChange {
         }
     }
 
-    /// Writes the change without its end: `"end"` and the closing brace, which [`finish`] writes.
+    /// Writes the change without the member `"end"` and the closing brace, which [`finish`] writes.
     pub(super) fn write(
         self,
         rows: &SeenRows,

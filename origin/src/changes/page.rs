@@ -1,5 +1,6 @@
-//! Makes pages: takes transactions after a place, reads their rows through the subscriptions, and stops at a limit. The
-//! same place, subscriptions and limit give the same full page, on every origin.
+//! Makes pages of changes: takes the transactions after a place, reads their rows as the lists of the subscriptions
+//! would show them, and stops at a limit. The content of a full page follows from the place, the subscriptions and the
+//! limit, so every origin returns the same page.
 
 use super::catch_up::{CatchUp, CatchUps};
 use super::feed::{Feed, Recent};
@@ -18,14 +19,15 @@ use shared::operation::TablePath;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Number and bytes of logged rows that one statement reads through a subscription.
+/// Maximum number of logged rows that one statement reads for a subscription. A statement takes no further row once its
+/// rows have [`BATCH_BYTES`].
 const BATCH_MAX_ROWS: usize = 1_000;
 const BATCH_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of changes at which a page ends.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
-/// The time after which a page ends that has found little in a long log.
+/// The time after which a page ends even if it has few changes, because the log has few rows of the followed tables.
 const PAGE_TIME: Duration = Duration::from_secs(5);
-/// Maximum number of changes that one logged row makes: two for each subscription.
+/// Above the maximum number of changes that one logged row makes: two for each of 100 subscriptions.
 const CHANGES_PER_ROW: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]
@@ -62,9 +64,9 @@ enum Item {
 
 struct Row {
     piece: Arc<LogPiece>,
-    /// The indexes of the table's rows in the piece, and of the row in them.
+    /// The index in [`LogPiece::rows`], and that of the row in the table's `changes`.
     at: (usize, usize),
-    /// The number of the row in its transaction, of those in followed tables.
+    /// The index of the row among the rows of its transaction in tables of the subscriptions.
     number: u64,
 }
 
@@ -78,14 +80,15 @@ impl Row {
     }
 }
 
-/// The rows that one subscription sees of a batch, and the numbers in the document of each item's rows.
+/// The rows of a batch that one subscription shows. `numbers` has, for each row of the batch, the indexes of the row
+/// before and after its change in the JSON document that the statement read.
 struct Seen {
     rows: Arc<SeenRows>,
     numbers: Vec<(Option<usize>, Option<usize>)>,
 }
 
 impl Pager<'_> {
-    /// Follows the subscriptions' tables, and returns what must be known of them.
+    /// Follows the tables of the subscriptions, and returns the facts about them that the log does not contain.
     pub async fn follow(&self) -> Result<Vec<(TablePath, TableFacts)>, ChangesError> {
         let mut tables = Vec::new();
         for path in self.subscriptions.tables() {
@@ -95,7 +98,7 @@ impl Pager<'_> {
         Ok(tables)
     }
 
-    /// Returns the page after `place`. The tables must be followed.
+    /// Returns the page after `place`. [`Self::follow`] must have returned `tables`.
     pub async fn page(&self, place: Place, tables: &[(TablePath, TableFacts)]) -> Result<Page, ChangesError> {
         let paths: Vec<TablePath> = tables.iter().map(|(path, _)| path.clone()).collect();
         let mut builder = Builder { place, ..Builder::default() };
@@ -136,7 +139,8 @@ impl Pager<'_> {
                 let page = builder.finish(None);
                 let unused = pieces.into_iter().filter(|piece| !page.next.position.includes(piece.gtid));
                 log.give_back(unused.collect::<Vec<_>>().into_iter());
-                // A transaction of several pieces must be read again from its first.
+                // A page that begins within a transaction reads that transaction again from its first piece, which this
+                // reader has passed.
                 if page.next.within.is_none() {
                     self.catch_ups.keep(project, paths, page.next.clone(), log);
                 }
@@ -145,7 +149,7 @@ impl Pager<'_> {
         }
     }
 
-    /// Adds the changes of the pieces to the page, until it is full.
+    /// Adds the changes of the pieces to the page, until the page is full or a break follows.
     async fn add(&self, builder: &mut Builder, pieces: &[Arc<LogPiece>]) -> Result<(), ChangesError> {
         let mut items = Vec::new();
         let (mut rows, mut bytes) = (0, 0);
@@ -254,7 +258,7 @@ impl Pager<'_> {
         changes
     }
 
-    /// Reads the rows through each subscription.
+    /// Returns which of the rows each subscription shows; `None` for a subscription whose table has none of the rows.
     async fn read_all(&self, rows: &[&Row]) -> Result<Vec<Option<Seen>>, ChangesError> {
         let mut all = Vec::with_capacity(self.subscriptions.all.len());
         for followed in &self.subscriptions.all {
@@ -303,7 +307,7 @@ impl Pager<'_> {
             let sizes = (count, self.limits.statement);
             let read = self.reads.read(self.pools, self.lessee, statement, layout, sizes).await;
             let rows = read.map_err(|error| match error {
-                // Rows that no statement can take.
+                // The rows are too long for one statement.
                 DbError::PacketTooLarge(_) => ChangesError::Resync(ResyncReason::TooSlow),
                 error => error.into(),
             })?;
@@ -313,7 +317,8 @@ impl Pager<'_> {
     }
 }
 
-/// Reads pieces of the log, until they are enough for a batch. Also returns whether the log is at its end.
+/// Reads pieces of the log until they are enough for a batch, or until [`PAGE_TIME`] is over. Also returns whether the
+/// log is at its end.
 async fn gather(log: &mut CatchUp) -> Result<(Vec<Arc<LogPiece>>, bool), ChangesError> {
     const PIECES_MAX_COUNT: usize = 4_096;
     let (mut pieces, mut bytes) = (Vec::new(), 0);
@@ -334,22 +339,24 @@ async fn gather(log: &mut CatchUp) -> Result<(Vec<Arc<LogPiece>>, bool), Changes
 struct Builder {
     place: Place,
     changes: Vec<Change>,
-    /// The last change: whether its transaction has another one is not known yet.
+    /// The last change. It is not in `changes` yet, since the page does not know whether the change is the last one of
+    /// its transaction.
     pending: Option<Pending>,
     bytes: usize,
     row_number: u64,
-    /// The transaction in which the place is, until its end was read.
+    /// The transaction within which the page begins, until the end of that transaction was read.
     resumed_in: Option<Gtid>,
-    /// The last piece that was read, if its transaction goes on.
+    /// The last piece that was read, unless its transaction ends with it.
     after_piece: Option<(Gtid, u32)>,
     is_full: bool,
-    /// Whether a break follows, with which the next page begins.
+    /// Whether the page ends before a break: the request for the next page then fails with the reason of the break.
     is_broken: bool,
 }
 
 struct Pending {
     gtid: Gtid,
-    /// The number of the change in its transaction.
+    /// The number of the row in its transaction × [`CHANGES_PER_ROW`], plus the index of the change among the row's
+    /// changes.
     number: u64,
     json: Vec<u8>,
 }
@@ -363,7 +370,7 @@ impl Builder {
         self.changes.len() + usize::from(self.pending.is_some()) >= rows || self.bytes >= PAGE_BYTES
     }
 
-    /// Whether the row was read before the page's beginning. A row of which only some changes were returned was not.
+    /// Whether earlier pages returned all changes of the row. If they returned only some, the row is read again.
     fn skips(&self, gtid: Gtid, row: u64) -> bool {
         self.place.within.is_some_and(|(within, from)| within == gtid && (row + 1) * CHANGES_PER_ROW <= from)
     }
@@ -414,7 +421,7 @@ impl Builder {
         self.place.within = None;
     }
 
-    /// Begins to read at [`Self::place`], from the feed or the log.
+    /// Prepares to read from [`Self::place`] on, from the feed or the log.
     fn restart(&mut self) {
         if let Some(Pending { gtid, number, .. }) = self.pending.take() {
             self.place.within = Some((gtid, number));
@@ -428,7 +435,8 @@ impl Builder {
     fn finish(mut self, head: Option<LogPosition>) -> Page {
         let up_to_date = head.is_some();
         if let Some(Pending { gtid, number, .. }) = self.pending.take() {
-            // Comes with the next page, when the end of its transaction is known.
+            // The next page returns this change, when it is known whether the change is the last one of its
+            // transaction.
             self.place.within = Some((gtid, number));
         }
         if let Some(head) = head.filter(|head| self.place.within.is_none() && head.is_at_or_after(&self.place.position))

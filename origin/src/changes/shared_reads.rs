@@ -1,4 +1,5 @@
-//! Shares reads of logged rows between callers who see the same: thousands may follow one list.
+//! Shares the reads of logged rows between callers to whom the rows look the same: thousands of callers may follow one
+//! list.
 
 use crate::database::run::images::{self, SeenRows};
 use crate::database::single_flight::SingleFlight;
@@ -12,11 +13,11 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// A hash of the account, the statement, its values and the fields' names, on which alone the rows depend: no table is
-/// read.
+/// A hash of the account, the statement, its parameters and the names of the fields. The result depends on nothing
+/// else, since the statement reads only the logged rows in its parameter, and no table.
 type Key = [u8; 32];
 
-/// Maximum number of recent results, and of logged rows in each: about 16 MB.
+/// Maximum number of recent results in memory. With at most [`ROWS_MAX_COUNT`] logged rows each, they take about 16 MB.
 const RECENT_MAX_COUNT: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
 const ROWS_MAX_COUNT: usize = 64;
 
@@ -38,7 +39,7 @@ impl std::fmt::Debug for SharedReads {
 }
 
 impl SharedReads {
-    /// Returns which of the `count` rows in the statement's document are seen.
+    /// Returns which of the `count` logged rows in the statement's document the statement selects.
     pub(super) async fn read(
         &self,
         pools: &Arc<Pools>,

@@ -1,4 +1,4 @@
-//! Subscriptions, resolved against the schema and the caller's rights.
+//! Subscriptions, checked against the schema and the caller's rights, and planned.
 
 use super::feed::WaitedFor;
 use super::token::Meaning;
@@ -51,19 +51,21 @@ impl Followed {
         &self.plan
     }
 
-    /// Renders the list that the subscription is of: all records, in no order.
+    /// Renders the list whose changes the subscription follows, for a snapshot. The key's values come after the cells
+    /// of each row.
     pub fn list(&self) -> Statement {
         let scope = self.access.scope();
         sql::select_with_key(self.plan.select.clone(), &self.plan.key, &scope)
     }
 
-    /// Renders the read of logged rows. `columns` are of [`Self::columns`].
+    /// Renders the read of the logged rows in `document`, as the list would show them. `columns` come from
+    /// [`Self::columns`].
     pub fn read_images(&self, columns: &[ImageColumn], document: String) -> Statement {
         sql::images(self.plan.select.clone(), &self.plan.key, &self.access.scope(), columns, document)
     }
 
-    /// Returns where the table's columns are in rows of the log; `None` if the rows are of other columns than the table
-    /// has now.
+    /// Returns where a row of the log has the columns of the table; `None` if the logged table has other columns than
+    /// the table has now.
     pub fn columns(&self, logged: &LoggedTable, source: &LogSource) -> Option<Vec<ImageColumn>> {
         let table = self.table();
         let mut columns = Vec::with_capacity(logged.columns.len());
@@ -84,7 +86,7 @@ impl Followed {
         (logged.columns.len() <= columns.len() + hidden).then_some(columns)
     }
 
-    /// Adds the expressions of generated columns, for rows that lack them.
+    /// Adds the expressions of generated columns, for rows without their values.
     pub fn add_expressions(&self, columns: &mut [ImageColumn]) {
         let generated = self.facts.iter().flat_map(|facts| &facts.generated);
         for (name, expression) in generated {
@@ -100,9 +102,10 @@ impl Followed {
         self.facts.as_ref()?.row_end.as_deref()
     }
 
-    /// Whether the row is of the past of a system-versioned table.
+    /// Whether the row is a past version of a record in a system-versioned table.
     pub fn is_history(&self, logged: &LoggedTable, image: &RowImage) -> bool {
-        /// The end of time: of TIMESTAMP before and since MariaDB 11.5, and of transaction numbers.
+        /// The end of the row's period in present rows: the maximum of TIMESTAMP before and since MariaDB 11.5, and the
+        /// maximum transaction number.
         const PRESENT: [&str; 3] =
             ["\"2038-01-19 03:14:07.999999\"", "\"2106-02-07 06:28:15.999999\"", "18446744073709551615"];
         let at = self.row_end().and_then(|name| logged.columns.iter().position(|column| *column.name == *name));
@@ -145,7 +148,8 @@ impl Subscriptions {
         tables
     }
 
-    /// What to wait for: the rows with a value, for subscriptions that are of one value of an integer column.
+    /// Returns what a request waits for: any change of a subscription's table or, if all records of the list have one
+    /// value in an integer column, a change of a row with that value.
     pub fn waited_for(&self) -> Vec<WaitedFor> {
         let waited = self.all.iter().map(|followed| {
             let only = followed.plan.equals.as_ref().map(|(column, digits)| {

@@ -1,5 +1,5 @@
-//! The token of a page: where the next page begins, and what the page was of. Signed, so that every origin of the
-//! installation trusts it.
+//! The token of a page: where the next page begins, and hashes of what the page shows. The token is signed, so that
+//! every origin of the installation can trust it.
 
 use super::{ChangesError, ResyncReason};
 use crate::database::log_position::LogPosition;
@@ -11,14 +11,15 @@ use shared::ident::ProjectName;
 /// A place in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The position after the last transaction that was read as a whole.
+    /// The position after the last transaction that was returned as a whole.
     pub position: LogPosition,
-    /// The transaction after it, and the number of its rows in the followed tables that were read.
+    /// If only a part of the transaction after `position` was returned: that transaction, and the number of its next
+    /// change, with `CHANGES_PER_ROW` numbers for each row.
     pub within: Option<(Gtid, u64)>,
 }
 
 impl Place {
-    /// Refuses a place after the end of the log, as one is whose log was reset.
+    /// Refuses a place after the end of the log, which a client has if the log was reset.
     pub fn check(&self, end: &Self) -> Result<(), ChangesError> {
         match end.position.is_at_or_after(&self.position) {
             true => Ok(()),
@@ -27,14 +28,14 @@ impl Place {
     }
 }
 
-/// Hashes of what a page shows; a difference tells why its token can't be used.
+/// Hashes of what a page shows. If one of them differs, the token can't be used, and the hash tells the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Meaning {
-    /// Of the subscriptions as the caller wrote them.
+    /// A hash of the subscriptions as the caller wrote them.
     pub asked: [u8; Self::BYTES],
-    /// Of the tables' columns.
+    /// A hash of the columns of the tables.
     pub schema: [u8; Self::BYTES],
-    /// Of the conditions and fields that the caller's role adds.
+    /// A hash of the lists as the caller may read them, with the conditions of the caller's role.
     pub seen: [u8; Self::BYTES],
 }
 
@@ -50,9 +51,9 @@ pub struct Token {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    /// It is not a token of this installation and project.
+    /// The token is not of this installation and project, or is no token.
     Foreign,
-    /// Its subscriptions are others.
+    /// The token is of other subscriptions.
     OtherSubscriptions,
     SchemaChanged,
     RoleChanged,
@@ -71,7 +72,7 @@ impl Token {
         tokens.of_changes(project).token(&place.into_iter().chain(hashes).collect::<Vec<_>>())
     }
 
-    /// Reads a token of a page with this meaning.
+    /// Checks a token, and returns its place. The page of the token must have had the same `meaning`.
     pub fn read(
         text: &str,
         tokens: &PageTokens,

@@ -20,8 +20,8 @@ pub struct ChangesArgs {
     /// Go on after this token, the `next` of an earlier line [default: from now on]
     #[arg(long, value_name = "TOKEN")]
     since: Option<String>,
-    /// Begin with every record as it is now; again, after a line of the type `resync`, when changes are missing. With
-    /// --since, only then
+    /// Begin with every record as it is now. If changes are missing, print a line of the type `resync` and begin again
+    /// with every record. With --since, print the records only in that case
     #[arg(long)]
     snapshot: bool,
     /// Only records that fulfil these conditions, as the option `query` of the API: '{"category": "sea"}'

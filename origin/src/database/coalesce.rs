@@ -67,6 +67,7 @@ trait CoalescedStatement: Sized + Send + Sync + 'static {
     fn note_position(lease: &mut Lease, outputs: &mut [Self::Output]) -> impl Future<Output = ()> + Send;
 }
 
+/// The requests that wait for a shared statement of one kind: reads by key, or inserts of one record.
 type RequestQueue<K> = Queue<Key<<K as CoalescedStatement>::Shape>, Waiter<K>>;
 
 struct Key<S> {
@@ -109,7 +110,9 @@ type AnswerSender<K> = oneshot::Sender<SharedAnswer<K>>;
 
 type SharedAnswer<K> = Result<SharedResult<<K as CoalescedStatement>::Output>, DbError>;
 
+/// What a waiting request gets from a shared statement.
 enum SharedResult<T> {
+    /// The output, and the time that the statement took.
     Output(T, Duration),
     /// The statement did not run or had no effect; the request must run alone.
     RunAlone,

@@ -1,5 +1,5 @@
-//! Reads MariaDB's binary log from a position on, as a replica does: the rows of followed tables, by transaction. Knows
-//! no subscriptions. Events of other tables are skipped without decoding them.
+//! Reads MariaDB's binary log from a position on, as a replica does, and returns the rows of followed tables, by
+//! transaction. Knows no subscriptions. Skips the events of other tables without decoding them.
 
 mod followed;
 mod group;
@@ -22,20 +22,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum bytes of one event, which the driver holds as a whole: a row of any table.
+/// Maximum bytes of one event of any table. The driver holds an event as a whole.
 const EVENT_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Maximum bytes of one decompressed event.
 const DECOMPRESSED_MAX_BYTES: usize = EVENT_MAX_BYTES;
-/// Bytes of a transaction's decoded rows from which they are passed on before its end.
+/// Once a transaction's decoded rows have this many bytes, they are passed on before the transaction ends.
 const PIECE_BYTES: usize = 1024 * 1024;
 /// Maximum bytes of the decoded rows of prepared XA transactions.
 const PREPARED_MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum number of prepared XA transactions that are known at the same time.
 const PREPARED_MAX_COUNT: usize = 10_000;
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// The time without an event or a heartbeat after which the connection is given up.
+/// The time without an event or a heartbeat after which the connection counts as lost.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
-/// The number of tables after which the connection is made anew: the driver remembers each until the log is rotated.
+/// The number of table maps, which precede the rows of a statement, after which the reader needs a new connection: the
+/// driver keeps table maps until the log is rotated.
 const TABLES_PER_CONNECTION: usize = 20_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +121,7 @@ pub struct TableRows {
     pub changes: Vec<RowChange>,
 }
 
-/// A place after which a copy of the table can't be kept by the log alone.
+/// A change that the log does not show as rows. A client with a copy of the table must read the whole table again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Break {
     /// `None` for all tables.
@@ -135,20 +136,21 @@ pub struct LogReader {
     buffer: Vec<u8>,
     followed: Arc<FollowedTables>,
     position: LogPosition,
-    /// The tables of the current statement that concern followed tables, by the log's number.
+    /// The tables of the current statement that are followed, or are ancestors of followed tables. By the table number
+    /// in the log.
     tables: HashMap<u64, MappedTable>,
     mapped: usize,
     logged: HashMap<TablePath, Arc<LoggedTable>>,
     group: Option<Group>,
     prepared: HashMap<Vec<u8>, Prepared>,
-    /// Whether the log said that changes may be missing, since the last transaction.
+    /// Whether an event since the last transaction began said that changes may be missing in the log.
     incident: bool,
 }
 
 /// The changes of a prepared XA transaction.
 enum Prepared {
     Rows(Vec<TableRows>),
-    /// Only the tables, since the rows of all prepared transactions are too long.
+    /// Only the tables: with its rows, all prepared transactions would exceed [`PREPARED_MAX_BYTES`].
     Tables(Vec<TablePath>),
 }
 
@@ -190,13 +192,13 @@ impl LogReader {
         &self.position
     }
 
-    /// Whether the reader should be replaced by a new one. Never in the middle of a transaction.
+    /// Whether a new reader should replace this one. Never true within a transaction.
     pub fn is_worn(&self) -> bool {
         self.mapped > TABLES_PER_CONNECTION && self.group.is_none() && self.prepared.is_empty()
     }
 
-    /// Returns the next transaction, or a part of it, even if it concerns no followed table. Returns `None` at the end
-    /// of a log that is read to its end.
+    /// Returns the next transaction, or a part of it, even if the transaction concerns no followed table. Returns
+    /// `None` at the end of the log, unless the reader waits there for the next transaction.
     pub async fn next(&mut self) -> Result<Option<LogPiece>, LogError> {
         loop {
             let event = match tokio::time::timeout(SILENCE_TIMEOUT, self.stream.next()).await {
@@ -213,7 +215,7 @@ impl LogReader {
                 }
                 false => Ok(None),
             };
-            // A row may be long: its buffer is not kept.
+            // A long row makes the buffer large: such a buffer is not kept.
             if buffer.capacity() <= PIECE_BYTES {
                 self.buffer = buffer;
             }
@@ -223,8 +225,8 @@ impl LogReader {
         }
     }
 
-    /// An event that is too long ends the connection, but the transaction's GTID was before it: the transaction counts
-    /// as read, with a break for all tables.
+    /// If an event is too long, MariaDB ends the connection. The GTID of the transaction came before that event: the
+    /// transaction then counts as read, with a break for all tables.
     fn failed(&mut self, error: &mysql_async::Error) -> Result<LogPiece, LogError> {
         let too_long = source::is_too_long(error);
         match self.group.take().filter(|_| too_long) {
@@ -240,7 +242,7 @@ impl LogReader {
         const TABLE_ID_BYTES: usize = 6;
         let number = event.header().event_type_raw();
         if !self.has_format {
-            // Events before the format have no known checksum, and only say where the log begins.
+            // The events before the format description have an unknown checksum, and only say where the log begins.
             return number == EventType::FORMAT_DESCRIPTION.0;
         }
         match (RowsKind::of(EventType(number)), event.data().first_chunk::<TABLE_ID_BYTES>()) {
@@ -372,7 +374,7 @@ impl LogReader {
                             group.add_break(Some(table), ResyncReason::TooSlow);
                         }
                     }
-                    // It was prepared before the position from which this reader began.
+                    // The transaction was prepared before the position from which this reader began.
                     None => group.break_all(ResyncReason::UnknownPosition),
                 }
                 return self.end();
@@ -393,7 +395,7 @@ impl LogReader {
                 }
             }
             Effect::Rows => {
-                // Its triggers and functions may change any table there.
+                // Triggers and functions of the statement may change any table of these databases.
                 for table in self.followed.in_databases(statement, database) {
                     group.add_break(Some(table), ResyncReason::StatementLogged);
                 }
@@ -402,8 +404,9 @@ impl LogReader {
         if self.group.as_ref().is_some_and(Group::is_standalone) { self.end() } else { None }
     }
 
-    /// Keeps the changes of a prepared XA transaction until it is committed. A transaction without followed rows is kept
-    /// too, so that its commit is known to be none that this reader missed.
+    /// Keeps the changes of a prepared XA transaction until it is committed. Also keeps a transaction without rows of
+    /// followed tables: when it is committed, the reader must not take it for one that was prepared before the reader
+    /// began.
     fn prepare(&mut self) -> Option<LogPiece> {
         let mut group = self.group.take()?;
         let kept: usize = self.prepared.values().map(Prepared::bytes).sum();
@@ -432,7 +435,7 @@ impl LogReader {
     }
 }
 
-/// Restores the event as it was sent: the driver takes it apart.
+/// Writes the bytes of the event as MariaDB sent them, from the parts into which the driver has split it.
 fn raw_event(event: &mysql_async::binlog::events::Event, out: &mut Vec<u8>) {
     const CHECKSUM_BYTES: usize = 4;
     let header = event.header();

@@ -34,8 +34,8 @@ pub use self::uploader::{ChangeableFiles, ReadableFiles, Uploader};
 pub use self::uploads::UploadRow;
 pub use self::write::{FinishedUpload, NewRow, NewRows, Written};
 
-/// The maximum number of connections to a host in each of two pools: one for look-ups, one for lists and writes. A
-/// look-up takes well under 1 ms, so four connections serve thousands a second.
+/// The maximum number of connections to one MariaDB host in each of the two pools: one pool for look-ups of files, one
+/// for lists and writes. A look-up takes well under 1 ms, so four connections serve thousands a second.
 pub(crate) const CONNECTIONS_MAX_COUNT: usize = 4;
 
 /// The maximum number of connections in each pool that one project may use at the same time. Sweeps and other

@@ -28,11 +28,12 @@ use std::time::{Duration, Instant};
 
 /// The time after which an event stream without events sends a comment.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
-/// Maximum wait for the reader of the log to come to the present.
+/// Maximum time for which a request waits until the feed has read the transactions that were committed before the
+/// request.
 const LAG_MAX: Duration = Duration::from_secs(2);
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// One caller's feed. Owns what it needs, since event streams outlive their request.
+/// What a request for changes needs. Owns everything, since an event stream outlives the handler of its request.
 struct Reader {
     app: Arc<ServiceState>,
     caller: Caller,
@@ -42,7 +43,7 @@ struct Reader {
     form: ChangesForm,
 }
 
-/// The records with which an event stream begins. They hold a connection for as long as the client reads them.
+/// A snapshot, with which an event stream begins. Holds a connection until the client has received all records.
 struct SnapshotOfEvents {
     lease: Lease,
     lists: Vec<SnapshotList>,
@@ -89,7 +90,7 @@ async fn answer(context: &RequestContext, call: &ChangesCall) -> Result<Response
     answered
 }
 
-/// Has the caller's next request find the tables as they are now.
+/// Reloads the cached schema of the call's tables, so that the caller's next request sees them as they are now.
 fn reload_schema(context: &RequestContext, call: &ChangesCall) {
     let (app, caller) = (Arc::clone(context.app()), context.caller().clone());
     let tables: Vec<TablePath> = call.subscriptions.iter().map(|one| one.read.table.clone()).collect();
@@ -194,7 +195,7 @@ impl Reader {
         }
     }
 
-    /// The place after all transactions that are committed now.
+    /// Returns the place after all transactions that are committed now.
     async fn now(&self, context: &RequestContext) -> Result<Place, ChangesError> {
         let mut lease = context.lease(ReadFrom::Primary).await?;
         let facts = snapshot::log_facts(&mut lease, context.limit()).await??;
@@ -205,8 +206,8 @@ impl Reader {
         self.pager().page(place.clone(), &self.tables).await
     }
 
-    /// Returns the page after `place`, and waits up to `wait` for the first change. The page has every change that was
-    /// committed before the request.
+    /// Returns the page after `place`. If it has no changes, waits up to `wait` for the first one. Changes that were
+    /// committed before the request are in this page or the next ones.
     async fn poll(&mut self, context: &RequestContext, mut place: Place, wait: Duration) -> Result<Page, ChangesError> {
         let until = Instant::now() + wait;
         let now = self.now(context).await?;
@@ -262,7 +263,7 @@ impl Reader {
         out.extend_from_slice(b"],");
         let start = out.len();
         self.write_trailer(page, &mut out);
-        // The members of the trailer belong to the envelope.
+        // Without its opening brace, the trailer continues the envelope.
         out.remove(start);
         respond::json(out)
     }
@@ -415,13 +416,14 @@ impl Reader {
         let mut response = respond::with_type(stream::body([], chunks, "", limits, guard), EVENT_STREAM);
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        // Proxies such as nginx would hold events back.
+        // Without this header, proxies such as nginx buffer events.
         headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
         response
     }
 
-    /// Writes the changes of a page as events, and an event after each whole transaction: a caller may apply the changes
-    /// before it. `is_first` also tells a place without changes.
+    /// Writes the changes of a page as events `change`, and an event `transaction` after the last change of each
+    /// transaction: a client may apply the transaction then. With `is_first`, a page without changes gets an event
+    /// `transaction` too, which tells the client the token from which the stream goes on.
     fn write_events(&self, page: &Page, is_first: bool) -> Bytes {
         self.app.changes.sent(page);
         let mut out = Vec::new();

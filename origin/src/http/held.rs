@@ -18,7 +18,8 @@ use shared::error::Problem;
 use shared::limits::{UNCOUNTED_ANSWER_MAX_BYTES, UNCOUNTED_HTTP2_ANSWER_MAX_BYTES};
 use std::convert::Infallible;
 
-/// Refuses a request whose response could not be refused later, if the limit is reached.
+/// Refuses a request if the long responses of its caller or project have reached their limit. For writes, whose
+/// response can't be refused after the commit.
 pub(super) fn check_held_bytes(app: &ServiceState, caller: &Caller) -> Result<(), Problem> {
     app.answers.check_as(caller.project(), caller.key_id()).map_err(refused)
 }

@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::api::{ATTEMPTS_MAX_COUNT, ApiError, BACK_OFF_MAX, BACK_OFF_MIN, NoAnswer};
 use super::{Api, TableRef, TransferError};
 
-/// The resync reason of a snapshot that broke off: an API's own reasons are in `details.reason`.
+/// The `reason` of the line `resync` that the CLI prints if the stream ended within the snapshot. The other reasons are
+/// those of the API.
 const SNAPSHOT_BROKEN: &str = "snapshot_broken";
 
 /// One table's feed.
@@ -21,7 +22,8 @@ pub struct Follower {
     pub query: Option<Value>,
     /// The fields; if empty, those of a list.
     pub select: Vec<String>,
-    /// Whether to begin with all records, and again when changes are missing.
+    /// Whether to begin with all records, unless there is a token, and to begin again with all records when changes are
+    /// missing.
     pub snapshot: bool,
     /// The token of the last event.
     last_event: Option<String>,

@@ -11,8 +11,9 @@ use sha2::{Digest as _, Sha256};
 /// Request header by which the edge asks for [`PURGE_HEADER`]. The edge drops it from clients' requests.
 pub const ACCEPTS_PURGE_HEADER: &str = "x-selkie-accepts-purge";
 
-/// Response header with comma-separated [`FilePathHash`]es, and `project:<name>` if a folder of that project became
-/// private. The edge removes the header.
+/// Response header by which the origin tells the edge what to purge from its cache: comma-separated [`FilePathHash`]es
+/// and, if a folder of a project became private, `project:<name>` for all cached files of that project. The edge
+/// removes the header from the response to the client.
 pub const PURGE_HEADER: &str = "x-selkie-purge";
 
 const PROJECT_MARK: &str = "project:";

@@ -16,14 +16,14 @@ use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Hash)]
 pub struct ChangesCall {
-    /// At least one; their ids differ.
+    /// At least one subscription. No two have the same id.
     pub subscriptions: Vec<Subscription>,
     /// The token `next` of an earlier answer.
     pub since: Option<Box<str>>,
-    /// How long a page without changes waits for one.
+    /// How long a request waits for a change if the page has none.
     pub wait: Duration,
     pub limit: usize,
-    /// Whether every matching record comes first, as it is now.
+    /// Whether the response begins with every matching record as it is now.
     pub snapshot: bool,
     pub form: ChangesForm,
 }
@@ -31,7 +31,7 @@ pub struct ChangesCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ChangesForm {
     Page,
-    /// NDJSON: one message in each line, the token in the last one.
+    /// NDJSON: one message in each line. The last line has the token.
     Lines,
     /// Server-sent events, without end.
     Events,
@@ -41,7 +41,7 @@ pub enum ChangesForm {
 pub struct Subscription {
     /// `None` for the only subscription of a GET.
     pub id: Option<Box<str>>,
-    /// A read without joins. Its order and limit are of the snapshot only.
+    /// A read without joins. The order and the limit apply to a snapshot only.
     pub read: Read,
 }
 
@@ -96,7 +96,7 @@ impl ChangesCall {
         let wait = options.get("wait").map(wait).transpose()?.unwrap_or_default();
         let limit = options.get("limit").map(limit).transpose()?.unwrap_or(CHANGES_PAGE_MAX_ROWS);
         let snapshot = options.get("snapshot").map(|value| options::flag("snapshot", value)).transpose()?;
-        // An EventSource that connects again sends the URL with `snapshot` and its last token.
+        // An EventSource that connects again sends the same URL, with `snapshot`, and the token of its last event.
         let snapshot = snapshot.unwrap_or_default() && head.last_event_id.is_none();
         if snapshot && since.is_some() {
             return Err(options::invalid("The option since excludes snapshot, which begins with all records."));
@@ -145,7 +145,7 @@ impl Subscription {
     }
 }
 
-/// What a call's headers say.
+/// The form of the response and the token that the headers of a request ask for.
 #[derive(Clone, Debug)]
 pub(super) struct ChangesHead {
     form: ChangesForm,

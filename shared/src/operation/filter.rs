@@ -134,7 +134,7 @@ pub enum Joiner {
     Or,
 }
 
-/// The order of `All` or `Any` makes no difference.
+/// The conditions of `All`, and those of `Any`, have the same hash in any order.
 impl Hash for Condition {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);
@@ -147,7 +147,7 @@ impl Hash for Condition {
     }
 }
 
-/// The order of `In` makes no difference.
+/// The values of `In` have the same hash in any order.
 impl Hash for Test {
     fn hash<H: Hasher>(&self, state: &mut H) {
         discriminant(self).hash(state);

@@ -105,6 +105,7 @@ impl Insert {
     }
 }
 
+/// Splits a record into its field names, which are checked, and its values.
 fn fields_and_values<'a>(
     members: impl IntoIterator<Item = (Cow<'a, str>, Value)>,
 ) -> Result<(Vec<FieldName>, Vec<Value>), Problem> {

@@ -129,7 +129,8 @@ impl Base64Decoder {
         clean.len()
     }
 
-    /// Decodes groups in the alphabet that was found last. Returns `false` if any character is not in it.
+    /// Decodes groups of four characters in one alphabet: the URL-safe one if `url_safe` is set, or else the standard
+    /// one. Returns `false`, with the state unchanged, if any character is not in that alphabet.
     fn decode_groups(&mut self, groups: &[u8]) -> bool {
         let room = &mut self.decoded[self.state.filled..self.state.filled + groups.len() / 4 * 3];
         let alphabet = if self.state.url_safe { URL_SAFE_NO_PAD } else { STANDARD_NO_PAD };

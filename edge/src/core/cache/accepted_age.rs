@@ -66,7 +66,8 @@ impl AcceptedAge {
         }
     }
 
-    /// Returns the headers that let a browser reuse the response for as long as the request accepts it.
+    /// Returns the headers that let a browser reuse the response for the age that the request's `Cache-Control`
+    /// accepts.
     pub fn headers(self) -> [(&'static str, Cow<'static, str>); 2] {
         let mut cache_control = format!("private, max-age={}", self.fresh_seconds);
         if self.stale_seconds > 0 {

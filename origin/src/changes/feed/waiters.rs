@@ -1,4 +1,4 @@
-//! Those who wait for changes of a table. Must not know how changes come.
+//! The requests that wait for changes of a table. Must not know where changes come from.
 
 use super::Feed;
 use crate::database::log_position::LogPosition;
@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// What a waiter waits for in a table: any change, or one of rows with this value.
+/// A table and, for a waiter that waits only for rows with one value, the name of a column and the JSON of that value.
+/// `None` waits for every change of the table.
 pub(in crate::changes) type WaitedFor = (TablePath, Option<(Box<str>, Box<str>)>);
 
-/// A place among those who wait; left on drop.
+/// A waiting request. It is in the [`Waiters`] of each of its tables, and is removed on drop.
 pub struct Waiter {
     pub(super) feed: Feed,
     pub(super) id: u64,
@@ -23,11 +24,11 @@ pub struct Waiter {
 
 type WakesById = HashMap<u64, Arc<Wake>>;
 
-/// Those who wait for changes of a table, by what they wait for.
+/// The requests that wait for changes of one table: of all rows, or only of rows with a value.
 #[derive(Default)]
 pub(super) struct Waiters {
     all: WakesById,
-    /// By column, then by the JSON of the column's value.
+    /// By the name of the column, then by the JSON of its value.
     by_value: HashMap<Box<str>, HashMap<Box<str>, WakesById>>,
 }
 
@@ -107,8 +108,8 @@ impl Waiters {
 }
 
 impl Waiter {
-    /// Waits until a change may have come. Returns the feed's position if none has come within `time`: then there is
-    /// none up to that position.
+    /// Waits until a change may have come, and returns `None`. If none has come within `time`, returns the position of
+    /// the feed: up to it, there is no change.
     pub async fn wait(&self, time: Duration) -> Option<LogPosition> {
         let _ = tokio::time::timeout(time, self.wake.notify.notified()).await;
         let state = self.feed.state();

@@ -87,8 +87,9 @@ impl Admin {
             .collect()
     }
 
-    /// Records a project's database. If the database is recorded already, changes only the row's `drops`: the caller
-    /// must make sure that no other project owns the database.
+    /// Inserts the row of a project's database. If the database already has a row, changes only `drops` in it (what the
+    /// project may drop), even if the row names another project: the caller must make sure that no other project owns
+    /// the database.
     pub async fn record_database(&self, row: &DatabaseRow, now: u64) -> Result<(), AdminError> {
         let mut conn = self.conn().await?;
         self.within(conn.exec_drop(

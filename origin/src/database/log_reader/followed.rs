@@ -1,5 +1,5 @@
-//! The tables whose rows a reader of the log decodes, and the tables from which foreign keys change them: MariaDB does
-//! not log the rows that `ON DELETE` and `ON UPDATE` change.
+//! The followed tables, whose rows a reader of the log decodes, and their ancestors: tables from which a delete or an
+//! update reaches a followed table by foreign keys. MariaDB does not log the rows that foreign keys change.
 
 use super::statement;
 use binlog::RowsKind;
@@ -18,11 +18,12 @@ pub struct FollowedTables {
 #[derive(Debug, Default)]
 struct Sets {
     followed: HashMap<TablePath, Ancestors>,
-    /// The followed tables that each ancestor reaches.
+    /// By ancestor: the followed tables that the ancestor reaches.
     reached: HashMap<TablePath, HashSet<TablePath>>,
 }
 
-/// The tables whose deletes and updates reach a table by foreign keys with `CASCADE` or `SET NULL`.
+/// The tables whose deletes and updates change rows of a table by foreign keys with `CASCADE` or `SET NULL`, directly
+/// or through other tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ancestors {
     by_delete: HashSet<TablePath>,
@@ -74,7 +75,8 @@ impl Ancestors {
 }
 
 impl FollowedTables {
-    /// Adds a table. Returns the generation of the first transactions whose rows of the table are complete.
+    /// Adds a table, or replaces its ancestors. Returns the new generation: transactions that begin in it, or in a
+    /// later one, have all rows of the table.
     pub fn insert(&self, table: TablePath, ancestors: Ancestors) -> u64 {
         let mut sets = self.sets.write().unwrap_or_else(PoisonError::into_inner);
         sets.remove(&table);
@@ -89,7 +91,7 @@ impl FollowedTables {
         self.sets.write().unwrap_or_else(PoisonError::into_inner).remove(table);
     }
 
-    /// The number of tables that were added so far.
+    /// The number of calls of [`Self::insert`] so far.
     pub(super) fn generation(&self) -> u64 {
         self.read(|_| self.generation.load(Ordering::Relaxed))
     }
@@ -98,12 +100,13 @@ impl FollowedTables {
         self.read(|sets| sets.followed.contains_key(table))
     }
 
-    /// Whether rows of the table can matter: it is followed, or is an ancestor of a followed table.
+    /// Whether the table is followed, or is an ancestor of a followed table.
     pub(super) fn concerns(&self, table: &TablePath) -> bool {
         self.read(|sets| sets.followed.contains_key(table) || sets.reached.contains_key(table))
     }
 
-    /// The followed tables that a change of the table may change too, without a trace in the log.
+    /// The followed tables whose rows a foreign key may change when rows of `table` change. The log does not have these
+    /// changes.
     pub(super) fn reached_from(&self, table: &TablePath, kind: RowsKind) -> Vec<TablePath> {
         self.read(|sets| {
             let reached = sets.reached.get(table).into_iter().flatten();
@@ -114,8 +117,8 @@ impl FollowedTables {
         })
     }
 
-    /// The followed tables that a statement names, by its own or the session's database, and those of which it names an
-    /// ancestor, whose foreign keys it may change.
+    /// The followed tables that a statement names, and those of which the statement names an ancestor, whose foreign
+    /// keys it may change. Tables of `default_database`, the session's database, may be named without their database.
     pub(super) fn named_in(&self, statement: &[u8], default_database: &[u8]) -> Vec<TablePath> {
         let is_named = |table: &TablePath| {
             let names = |name: &str| statement::has_word(statement, name.as_bytes());
@@ -125,7 +128,7 @@ impl FollowedTables {
         self.filter(|table, ancestors| is_named(table) || ancestors.all().any(is_named))
     }
 
-    /// The followed tables of the databases that a statement names, and of the session's database.
+    /// The followed tables in the databases that a statement names and in the session's database.
     pub(super) fn in_databases(&self, statement: &[u8], default_database: &[u8]) -> Vec<TablePath> {
         self.filter(|table, _| {
             let database = table.database.as_str().as_bytes();
@@ -158,7 +161,7 @@ impl Sets {
     }
 }
 
-/// The path of a table in the log; `None` if no table of the API can have its name.
+/// The path of a logged table; `None` for a name that no table of the API can have.
 pub(super) fn path(database: &str, table: &str) -> Option<TablePath> {
     Some(TablePath { database: DatabaseName::parse(database).ok()?, table: TableName::parse(table).ok()? })
 }

@@ -1,4 +1,4 @@
-//! A transaction that is being read from the log: its rows, its savepoints and its breaks.
+//! A transaction that is being read from the log: its rows, its savepoints and its breaks ([`Break`]).
 
 use super::{Break, LogPiece, ResyncReason, RowChange, TableRows};
 use crate::database::position::Gtid;
@@ -48,12 +48,13 @@ impl Group {
         self.bytes
     }
 
-    /// Whether the group is one statement, without an end of its own.
+    /// Whether the transaction is a single statement, which no COMMIT event follows.
     pub(super) fn is_standalone(&self) -> bool {
         self.flags & GtidEvent::STANDALONE != 0
     }
 
-    /// Whether the rows are committed for certain: those of a prepared transaction may be rolled back.
+    /// Whether rows may be passed on before the end of the transaction. False for a prepared XA transaction, which may
+    /// be rolled back after its end.
     pub(super) fn may_pass_on(&self) -> bool {
         self.flags & GtidEvent::PREPARED_XA == 0
     }
@@ -84,7 +85,8 @@ impl Group {
         self.savepoints.push((name.to_vec(), self.rows.len()));
     }
 
-    /// Drops the rows after the savepoint. If some of them were passed on already, no reader can keep its copy.
+    /// Drops the rows after the savepoint. If the savepoint is unknown, because rows after it may have been passed on,
+    /// adds a break for all tables.
     pub(super) fn roll_back_to(&mut self, name: &[u8]) {
         match self.savepoints.iter().position(|(known, _)| known == name) {
             Some(at) => {
@@ -97,8 +99,9 @@ impl Group {
         }
     }
 
-    /// The log keeps a transaction that was rolled back only for its changes in engines without transactions, which are
-    /// not told from the others.
+    /// MariaDB logs a rolled-back transaction only if it changed tables of an engine without transactions, such as
+    /// MyISAM, whose changes stay. The log does not tell which tables those are, so each table of the transaction gets
+    /// a break.
     pub(super) fn roll_back(&mut self) {
         let tables = self.rows.iter().map(|rows| rows.table.path.clone()).collect::<Vec<_>>();
         for table in tables {
@@ -110,7 +113,8 @@ impl Group {
         }
     }
 
-    /// Returns the rows so far. A savepoint before them can't be rolled back to any more.
+    /// Takes the rows read so far, to pass them on before the transaction ends. Forgets the savepoints: rows that were
+    /// passed on can't be rolled back.
     pub(super) fn pass_on(&mut self) -> LogPiece {
         self.savepoints.clear();
         self.piece(false)

@@ -1,6 +1,6 @@
-//! Rows of followed tables as JSON arrays with one cell for each column of the log, in the log's order. Numbers and
-//! times are as `SELECT` prints them; binary strings, and texts of character sets that only MariaDB converts, are in
-//! base64. A row from which the log leaves columns out has a 1 after the last cell.
+//! Rows of followed tables as JSON arrays with one cell for each column of the logged table, in the order of the log.
+//! Numbers and times are as `SELECT` prints them. Binary strings are in base64, and so are texts in character sets that
+//! only MariaDB can convert. If the log leaves columns out of a row, the array has a 1 after the last cell.
 
 use super::LogError;
 use base64::Engine as _;
@@ -12,10 +12,11 @@ use shared::operation::TablePath;
 use std::io::Write as _;
 use std::sync::Arc;
 
-/// Maximum bytes of one decompressed value: MariaDB's own maximum of a packet in the origin's private server.
+/// Maximum bytes of one decompressed value: the `max_allowed_packet` of the MariaDB server that the origin starts
+/// itself (`embedded`).
 const VALUE_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// A table as the log describes it. A change of its columns makes a new value.
+/// A table as the log describes it. If its columns change, the reader makes a new `LoggedTable`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct LoggedTable {
     pub path: TablePath,
@@ -72,7 +73,8 @@ impl RowImage {
         self.json.get(start..end(at)).unwrap_or_default()
     }
 
-    /// Whether the log leaves columns out, although it is set to log whole rows: generated ones.
+    /// Whether the row lacks generated columns: MariaDB may leave them out of the log even with
+    /// `binlog_row_image=FULL`.
     pub fn is_incomplete(&self) -> bool {
         !self.absent.is_empty()
     }

@@ -1,5 +1,5 @@
-//! Where the log is read: connections to the serving host under the admin account, whose rows no project's account can
-//! read this way; and what MariaDB must be set to.
+//! Opens readers of the log: on the current database host and under the admin account, since no account of a project
+//! may read the log. Checks the settings of MariaDB that changes need.
 
 use super::{
     Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LogError, LogReader, ResyncReason, followed,
@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The time limit for opening a connection and for the statements before the log is streamed.
+/// The time limit for opening a connection, with the statements before the first event.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
@@ -45,11 +45,11 @@ const FACTS: &str = "SELECT @@GLOBAL.log_bin, @@GLOBAL.binlog_format, @@GLOBAL.b
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'binlog_row_image', \
      'binlog_row_metadata', 'sync_binlog', 'binlog_expire_logs_seconds', 'slave_connections_needed_for_purge')";
 
-/// What MariaDB says of its log.
+/// The state of the log, as MariaDB's variables tell it.
 #[derive(Clone, Debug)]
 pub struct LogFacts {
     pub position: LogPosition,
-    /// The GTIDs that the log knows: the last one of each server in each domain.
+    /// Has the domains of `gtid_binlog_state`, which are all domains that the log knows.
     state: LogPosition,
 }
 
@@ -173,7 +173,7 @@ impl LogSource {
         let opening = async {
             let mut conn = self.connect().await?;
             let facts = LogFacts::ask(&mut conn).await?;
-            // MariaDB would begin at the start of the log for a domain that it does not know.
+            // For a domain that it does not know, MariaDB would begin at the start of the log.
             if from.domains().any(|domain| !facts.state.domains().any(|known| known == domain)) {
                 return Err(LogError::Gone(ResyncReason::UnknownPosition));
             }
@@ -184,7 +184,7 @@ impl LogSource {
             ))
             .await
             .map_err(|error| fault(&error))?;
-            // Two readers with the same number would end each other.
+            // MariaDB ends the connection of a reader if another one has the same server number.
             let number = getrandom::u32().map_err(|error| LogError::Lost(error.to_string()))? | 1 << 31;
             let request = BinlogStreamRequest::new(number).with_pos(4);
             let request = if extent == LogExtent::ToEnd { request.with_non_blocking() } else { request };
@@ -194,7 +194,7 @@ impl LogSource {
         Ok(LogReader::new(stream, from, followed))
     }
 
-    /// Returns what a follower of the table must know that the log does not tell.
+    /// Returns facts about the table that the log does not contain.
     pub async fn table_facts(&self, table: &TablePath) -> Result<TableFacts, LogError> {
         const KEYS: &str = "SELECT constraint_schema, table_name, unique_constraint_schema, referenced_table_name, \
              delete_rule, update_rule FROM information_schema.referential_constraints WHERE constraint_schema = ?";
@@ -236,7 +236,7 @@ impl LogSource {
         Ok(TableFacts { ancestors, row_end: row_end.map(Into::into), generated })
     }
 
-    /// The names of a collation's character set and of the collation; `None` before the first [`Self::table_facts`].
+    /// Returns the names of the character set and of the collation; `None` before the first [`Self::table_facts`].
     pub fn collation(&self, number: u16) -> Option<&CollationNames> {
         self.collations.get()?.get(&number)
     }
@@ -252,13 +252,14 @@ pub type CollationNames = (Box<str>, Box<str>);
 #[derive(Clone, Debug)]
 pub struct TableFacts {
     pub ancestors: Ancestors,
-    /// The column that a system-versioned table has for the end of a row's time. Rows of the past have a time in it.
+    /// The column of a system-versioned table that has the end of a row's period. Past rows have a time in it, present
+    /// rows the maximum.
     pub row_end: Option<Box<str>>,
     /// The names and expressions of generated columns: MariaDB 11 leaves them out of the row before a change.
     pub generated: Vec<(Box<str>, Box<str>)>,
 }
 
-/// MariaDB's error about a position that its log does not have, or a log that is not open.
+/// The error number of MariaDB for a position that the log does not have, and for a log that is switched off.
 const LOG_READ_ERROR: u16 = 1236;
 
 pub(super) fn fault(error: &mysql_async::Error) -> LogError {

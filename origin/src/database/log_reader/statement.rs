@@ -1,5 +1,6 @@
-//! What a logged statement does to followed tables: DDL changes or empties them, other statements change rows that the
-//! log does not show. Reads only the first words and looks for names; where in doubt, a statement changes a table.
+//! What a logged statement does to followed tables: DDL changes or empties tables, and other statements change rows
+//! that the log does not show. Reads only the first words of a statement, and searches it for names. In doubt, a
+//! statement counts as changing a table.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatementEffect<'a> {
@@ -15,7 +16,7 @@ pub(super) enum StatementEffect<'a> {
         empties: bool,
     },
     DropsDatabase,
-    /// Changes rows of any table.
+    /// May change rows of any table.
     Rows,
 }
 
@@ -68,10 +69,11 @@ fn definition<'a>(statement: &[u8], verb: &[u8], words: Words<'a>) -> StatementE
     StatementEffect::Tables { empties: false }
 }
 
-/// Whether the statement has the word outside of strings and comments, as a name or a keyword, in any case.
+/// Whether the word, a name or a keyword, is in the statement outside of strings and comments. Ignores the case.
 pub(super) fn has_word(statement: &[u8], word: &[u8]) -> bool {
     Words(statement).any(|found| found.eq_ignore_ascii_case(word))
-        // Names that need quotes, and names in other scripts, whose case this does not fold.
+        // `Words` splits names with special characters, and only the case of ASCII letters is ignored. Such names are
+        // searched as bytes, also in strings and comments.
         || (!word.iter().all(|byte| is_word(*byte) && byte.is_ascii()) && memchr::memmem::find(statement, word).is_some())
 }
 
@@ -83,7 +85,7 @@ const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
 }
 
-/// The words of a statement. Skips comments, but not the statements in `/*! … */`, and strings in single quotes. The
+/// The words of a statement. Skips strings in single quotes, and comments, except the statements in `/*! … */`. The
 /// words in other quotes count, since they may be names.
 struct Words<'a>(&'a [u8]);
 
@@ -117,7 +119,8 @@ impl<'a> Iterator for Words<'a> {
     }
 }
 
-/// A doubled quote begins a new string, which has the same effect.
+/// Returns the text after a string. At a doubled quote, one string ends and another one begins, which skips the same
+/// text.
 fn after_string(text: &[u8]) -> &[u8] {
     let mut rest = text;
     while let Some(at) = memchr::memchr2(b'\'', b'\\', rest) {

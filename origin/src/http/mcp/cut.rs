@@ -14,7 +14,8 @@ pub(super) fn continued(mut answer: String, offset: u64) -> String {
     answer
 }
 
-/// Returns the list up to its last whole record, and a note with `hint`; `None` if the payload is not a list.
+/// Returns a response of the whole records in `beginning`, the first bytes of a list that is too long, with a note
+/// `truncated` that counts them and contains `hint(<that count>)`. Returns `None` if the payload is not a list.
 pub(super) fn cut(beginning: &[u8], hint: impl FnOnce(usize) -> &'static str) -> Option<String> {
     let payload = beginning.strip_prefix(PREFIX)?;
     let (end, records) = last_whole(payload);

@@ -244,6 +244,7 @@ pub struct Held {
 }
 
 impl Held {
+    /// Returns `None` if another request or process has the lock.
     pub(super) fn try_lock(path: &Path) -> io::Result<Option<Self>> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

@@ -1,4 +1,4 @@
-//! Plans what a subscription to changes shows: the fields and conditions of a list, for one row at a time.
+//! Plans a subscription to changes: the fields and conditions of a list, which are applied to one row at a time.
 
 use super::scope::Scope;
 use super::{Expression, Operand, Output, Page, Param, Predicate, Select, SqlConversion, read};
@@ -10,11 +10,11 @@ use shared::operation::read::{Read, Window};
 
 #[derive(Clone, Debug)]
 pub struct FollowedRead {
-    /// Its order and limit are of a snapshot only.
+    /// The order and the limit apply to a snapshot only.
     pub select: Select,
     /// The columns that identify a record: those of an `{id}`, or else of another readable unique key.
     pub key: Vec<usize>,
-    /// An integer column and the value, in digits, that it has in every record of the list.
+    /// An integer column that has the same value in every record of the list, and that value in digits.
     pub equals: Option<(usize, String)>,
 }
 
@@ -24,7 +24,7 @@ pub fn follow(read: &Read, scope: &Scope<'_>) -> Result<FollowedRead, Problem> {
     if table.traits().view {
         return Err(refuse("A view has no changes of its own.").with_hint("Follow the tables that the view reads."));
     }
-    // Without a limit, no cell is added for a cursor.
+    // Planned without a limit, the read gets no cells for a cursor.
     let mut whole = read.clone();
     whole.window = Window::default();
     let select = read::records(&whole, scope, None, Page::default())?;
@@ -40,8 +40,8 @@ pub fn follow(read: &Read, scope: &Scope<'_>) -> Result<FollowedRead, Problem> {
         true => table.key(),
         false => table.identity(),
     };
-    // The only generated column that a key may have is the end of a row's time in a system-versioned table: it is the same
-    // in all present rows.
+    // The only generated column that a key may have is the end of a row's period in a system-versioned table. All
+    // present rows have the same value in it.
     let key: Vec<usize> = key.iter().copied().filter(|at| !table.column(*at).generated).collect();
     if key.is_empty() {
         return Err(refuse(&format!(
@@ -59,7 +59,7 @@ fn integer_equality(filter: &Predicate, scope: &Scope<'_>) -> Option<(usize, Str
     match filter {
         Predicate::All(parts) => parts.iter().find_map(|part| integer_equality(part, scope)),
         Predicate::Compare(at, Comparison::Equal, Operand { param, form: SqlConversion::Plain }) => {
-            // MariaDB reads 70 as 1970 in a YEAR.
+            // In a YEAR, MariaDB reads 70 as 1970, so the digits of the condition may differ from those in the log.
             let column = scope.column(*at);
             let is_integer = column.kind == Kind::Integer && !column.type_text.starts_with("year");
             let digits = match param {

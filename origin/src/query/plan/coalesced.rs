@@ -23,7 +23,8 @@ pub struct KeyShape {
     access: TableAccess,
     key_column: usize,
     columns: Option<Box<[usize]>>,
-    /// The role's condition, compared by address, which is the same only for reads of the same caller.
+    /// The role's condition on rows, with the caller's claims. Compared by address: each caller has a condition of its
+    /// own, so reads of different callers are never coalesced.
     rule: Option<Arc<Predicate>>,
 }
 

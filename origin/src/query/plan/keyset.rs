@@ -284,7 +284,7 @@ impl Term {
         matches!(self.expression, Expression::Aggregate(..) | Expression::CountAll)
     }
 
-    /// The column of which the expression is the ordinal or the beginning.
+    /// The column, if the expression is the ordinal or the beginning of its value.
     fn underlying_column(&self) -> Option<ColumnRef> {
         match self.expression {
             Expression::Ordinal(column_ref) | Expression::Beginning(column_ref, _) => Some(column_ref),

@@ -40,7 +40,8 @@ pub struct TransactionSteps {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MaxAffected {
     pub records: u64,
-    /// True if `records` is the maximum of a response with records, not the option `maxAffected`.
+    /// True if `records` limits how many records the response returns, by the role or a setting. False if it is the
+    /// option `maxAffected`, which limits how many records the request changes.
     limits_response: bool,
 }
 

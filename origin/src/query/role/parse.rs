@@ -181,7 +181,8 @@ fn set(place: &str, value: &Value) -> Result<Vec<(FieldName, Template)>, RoleFau
     members.collect()
 }
 
-/// Parses a condition, `None` if it is empty. Checked with a fixed string for each claim, as the values are unknown.
+/// Parses a role's condition on rows. Returns `None` if it is empty. The values of claims are known only when a
+/// caller's token is; here, the condition is checked with a fixed string in place of each claim.
 fn row_condition(place: &str, value: &Value) -> Result<Option<Template>, RoleFault> {
     let template = template(place, value)?;
     let Some(example) = template.fill_with(|_| Some("\"claim\"".to_owned())) else {

@@ -1,5 +1,5 @@
-//! Renders a read of logged rows: the SELECT of a list, in which a JSON document takes the table's place. So MariaDB
-//! itself decides which rows a list would show, by the types and collations of the table.
+//! Renders a read of logged rows: the SELECT of a list, which reads a JSON document of rows instead of the table.
+//! MariaDB itself thus decides which of the rows the list would show, by the types and collations of the table.
 
 use super::Statement;
 use super::builder::Builder;
@@ -9,10 +9,10 @@ use crate::query::catalog::{Column, Kind, Table};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{Param, Select};
 
-/// A column of the table in a logged row.
+/// A column of the table, and where a logged row has its value.
 #[derive(Clone, Debug)]
 pub struct ImageColumn {
-    /// The index in the row's JSON array, and the number of its cells.
+    /// The index of the cell in the row's JSON array, and the number of cells in the array.
     pub at: usize,
     pub of: usize,
     /// The index in the [`Table`].
@@ -21,12 +21,12 @@ pub struct ImageColumn {
     pub is_base64: bool,
     /// The names of the character set and the collation; `None` for types without one.
     pub collation: Option<(Box<str>, Box<str>)>,
-    /// The expression of a generated column, which some rows lack.
+    /// The expression of a generated column, for rows without its value.
     pub expression: Option<Box<str>>,
 }
 
-/// Renders the read of rows that `document` has: a JSON array of rows, each an array of cells. The result's columns are
-/// those of the plan, then the key's, then the row's number from 1.
+/// Renders the read of the rows in `document`: a JSON array of rows, each an array of cells. The columns of the result
+/// are those of `select`, then the key's, then the number of the row in `document`, from 1.
 pub fn images(
     select: Select,
     key: &[usize],
@@ -86,12 +86,12 @@ pub fn images(
     sql.finish()
 }
 
-/// The number of cells of a row of the log, which may have columns that the table's description lacks.
+/// The number of cells of a logged row, which may have columns that the table's description lacks.
 fn cells_count(columns: &[ImageColumn]) -> usize {
     columns.first().map_or(0, |column| column.of)
 }
 
-/// A name that no column of the table has.
+/// A name for the column with the row's number, which no column of the table has.
 fn number_name(table: &Table) -> String {
     let mut name = "row".to_owned();
     let is_taken = |name: &str| table.all_columns().any(|at| table.column(at).name.as_str().eq_ignore_ascii_case(name));
@@ -101,7 +101,8 @@ fn number_name(table: &Table) -> String {
     name
 }
 
-/// The type in which JSON_TABLE reads a cell. It has no ENUM, SET, UUID, INET and geometry, and reads a BIT as text.
+/// Writes the type as which JSON_TABLE reads a cell. JSON_TABLE has no ENUM, SET, UUID, INET and geometry types, and
+/// would read a BIT as text.
 fn json_type(sql: &mut Builder, column: &Column, image: &ImageColumn) {
     if image.is_base64 {
         sql.syntax("LONGTEXT CHARACTER SET utf8mb4");

@@ -222,7 +222,8 @@ fn update(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), W
 }
 
 impl TableInterface {
-    /// Returns the caller's actions, even without an operation there; `None` if the caller can't use the path's id.
+    /// Returns the actions on the table that the caller may take at `path` (the table or `/{id}`), even those for which
+    /// the path has no operation. Returns `None` for `/{id}` if the caller can't name records by an id.
     fn allowed_actions(&self, path: &str) -> Option<Vec<&'static str>> {
         let names = [
             ("read", Action::Read),
