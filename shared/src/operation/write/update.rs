@@ -2,7 +2,7 @@
 
 use super::matching::{FOR_UPDATE, Matching};
 use super::options::{WRITE_OPTIONS, WriteOptions};
-use super::{WriteTarget, body, columns};
+use super::{WriteTarget, body, fields_and_values};
 use crate::error::{Faults, Problem};
 use crate::ident::{FieldName, shown};
 use crate::json::{self, Value};
@@ -53,7 +53,7 @@ impl Update {
         let UpdateHead { id, options } = head;
         let (target, (fields, values)) = match id {
             Some(id) => {
-                let changes = columns(json::body_members(bytes)?)?;
+                let changes = fields_and_values(json::body_members(bytes)?)?;
                 if changes.0.is_empty() {
                     return Err(body("The body names no field to change.".to_owned()));
                 }
@@ -96,7 +96,7 @@ fn data_of(data: Option<Value>) -> Result<Changes, Problem> {
         return Err(body(format!("data must be an object of fields, not {}.", data.kind())));
     };
     let members = json::members(text).map_err(|fault| body(format!("data can't be read: {fault}.")))?;
-    let (fields, values) = columns(members)?;
+    let (fields, values) = fields_and_values(members)?;
     if fields.is_empty() {
         return Err(body("data names no field to change.".to_owned()));
     }
