@@ -1,5 +1,5 @@
 // The live lists of a client, and the stream that they share. Must not know how lists take changes.
-import { isSelkieError } from "./errors.js";
+import { isSelkieError, SelkieError } from "./errors.js";
 import { follow, type RawChange } from "./feed.js";
 import { type Http, pause } from "./http.js";
 import type { List } from "./live.js";
@@ -7,6 +7,8 @@ import { pathOf, type TablePath } from "./operations.js";
 import type { TableSchema } from "./types.js";
 
 const SUBSCRIPTIONS_MAX_COUNT = 100;
+
+const mayPass = (error: unknown) => error instanceof SelkieError && error.retryable;
 
 export class Hub {
   /** The position after the last transaction that the stream has told. */
@@ -53,9 +55,20 @@ export class Hub {
   }
 
   #prepare(list: List): Promise<void> {
-    const prepared = list.prepare().catch((error) => list.end(error));
+    const prepared = this.#tryToPrepare(list);
     this.#prepared.set(list, prepared);
     return prepared;
+  }
+
+  async #tryToPrepare(list: List): Promise<void> {
+    for (let attempt = 0; !list.isClosed; attempt += 1) {
+      try {
+        return await list.prepare();
+      } catch (error) {
+        if (mayPass(error)) await pause(attempt);
+        else list.end(error);
+      }
+    }
   }
 
   /** Begins a stream of all lists, which are then read again: a token is of one set of subscriptions. */
@@ -87,6 +100,8 @@ export class Hub {
     this.position = "";
     let transaction: RawChange[] = [];
     for await (const [name, value] of follow(this.http, subscriptions, { signal })) {
+      // A new stream, whose subscriptions have other ids, may have begun.
+      if (signal.aborted) return;
       if (name === "change") {
         transaction.push(value);
         if (!value.end) continue;
@@ -105,21 +120,15 @@ export class Hub {
     }
   }
 
-  /** The stream is refused as a whole: ends the lists that are refused alone too, or else all. */
+  /** The stream is refused as a whole: ends the lists that are refused alone too, or all if each alone is not. */
   async #endThoseAtFault(error: unknown): Promise<void> {
     const lists = [...this.#lists];
-    const faults = await Promise.all(
-      lists.map((list) =>
-        list.read().then(
-          () => undefined,
-          (fault: unknown) => ({ fault }),
-        ),
-      ),
-    );
-    const isAnyAtFault = faults.some((found) => found);
+    const accepted = () => undefined;
+    const faults = await Promise.all(lists.map((list) => list.read().then(accepted, (fault: unknown) => fault)));
+    const isAnyAtFault = faults.some((fault) => fault);
     for (const [at, list] of lists.entries()) {
-      const found = isAnyAtFault ? faults[at] : { fault: error };
-      if (found) list.end(found.fault);
+      const fault = isAnyAtFault ? faults[at] : error;
+      if (fault && !mayPass(fault)) list.end(fault);
     }
   }
 }

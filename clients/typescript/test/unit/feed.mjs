@@ -32,11 +32,18 @@ export class Service {
   /** Whether bodies stream; otherwise they are held back until their end. */
   streaming = true;
   refuses = new Set();
+  /** How many of the next requests fail, as they may later not. */
+  failures = 0;
   /** Whether snapshots take a while, and every third one lacks the last transaction: the log has it before the tables. */
   isSlow = false;
 
   get selkie() {
-    return createClient({ url: "http://selkie.test", key: "k", fetch: (url, init) => this.answer(url, init) });
+    return createClient({
+      url: "http://selkie.test",
+      key: "k",
+      retries: 0,
+      fetch: (url, init) => this.answer(url, init),
+    });
   }
 
   /** Commits one transaction: a row for each id, or null to delete it. */
@@ -93,6 +100,8 @@ export class Service {
   }
 
   async answer(url, { body, headers, signal }) {
+    if (this.failures-- > 0)
+      return Response.json({ error: { code: "overloaded", message: "Later.", retryable: true } }, { status: 503 });
     const path = url.replace("http://selkie.test/api/v1/", "");
     if (path.endsWith("_schema")) {
       const schema = Object.entries(COLUMNS).map(([name, type]) => ({ name, type, primaryKey: name === "id" }));
@@ -136,16 +145,17 @@ export class Service {
     }
     const stream = new ReadableStream({
       start: (controller) => {
-        const put = (name, data, id) =>
-          controller.enqueue(
-            new TextEncoder().encode(`${id ? `id: ${id}\n` : ""}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`),
-          );
+        const event = (name, data, id) => `${id ? `id: ${id}\n` : ""}event: ${name}\ndata: ${JSON.stringify(data)}\n\n`;
+        const put = (...parts) => controller.enqueue(new TextEncoder().encode(event(...parts)));
+        // All that there is comes as one piece.
         const send = () => {
+          let text = "";
           for (; at < this.log.length; at += 1) {
             const changes = this.changes(at + 1, call.subscriptions);
-            for (const change of changes) put("change", change, `t${change.end ? at + 1 : at}`);
-            if (changes.length) put("transaction", place(at + 1), `t${at + 1}`);
+            for (const change of changes) text += event("change", change, `t${change.end ? at + 1 : at}`);
+            if (changes.length) text += event("transaction", place(at + 1), `t${at + 1}`);
           }
+          if (text) controller.enqueue(new TextEncoder().encode(text));
         };
         const own = { send, put, end: () => this.streams.delete(own) && controller.close() };
         signal.addEventListener("abort", () => this.streams.delete(own) && controller.error(signal.reason));

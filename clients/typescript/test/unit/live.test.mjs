@@ -167,6 +167,43 @@ test("a list that is refused ends alone", async () => {
   good.close();
 });
 
+test("a list lasts through failures that pass", async () => {
+  const service = new Service();
+  service.failures = 3;
+  const list = service.selkie.table("shop.posts").live();
+  await list.ready;
+  service.failures = 2;
+  for (const stream of service.streams) stream.put("resync", { reason: "failover" });
+  await turns(() => service.failures < 0 && service.streams.size > 0);
+  service.write({ 1: {} });
+  await turns(() => list.records.length === 1);
+  list.close();
+});
+
+test("what an old stream still has is of no new stream", async () => {
+  const service = new Service();
+  const table = service.selkie.table("shop.posts");
+  const first = table.live({ where: { views: 1 } });
+  await first.ready;
+  let second;
+  first.subscribe(() => {
+    second ??= table.live({ where: { views: 2 } });
+  });
+  const streams = [...service.streams];
+  service.streams.clear();
+  for (let id = 1; id <= 200; id += 1) service.write({ [id]: { views: 1 } });
+  for (const stream of streams) {
+    service.streams.add(stream);
+    stream.send();
+  }
+  await turns(() => second);
+  await second.ready;
+  await turns(() => first.records.length === 200);
+  assert.deepEqual(second.records, []);
+  first.close();
+  second.close();
+});
+
 test("a list ends by its signal and by close, and tells its listeners", async () => {
   const service = new Service();
   const control = new AbortController();
