@@ -198,7 +198,7 @@ impl MariadbServer {
 
 /// The binary log, from which changes are read. Files are short, since MariaDB searches a file from its beginning for the
 /// place where a reader goes on.
-const BINARY_LOG: [&str; 9] = [
+const BINARY_LOG: [&str; 10] = [
     "--log-bin=binlog",
     "--binlog-format=ROW",
     "--binlog-row-image=FULL",
@@ -210,6 +210,8 @@ const BINARY_LOG: [&str; 9] = [
     // InnoDB asks the log which transactions are committed after a crash, so the log must be as durable as InnoDB.
     "--sync-binlog=1",
     "--server-id=1",
+    // With a log, MariaDB demands SUPER for triggers and functions, which could make a log of statements wrong.
+    "--log-bin-trust-function-creators=ON",
 ];
 
 /// MariaDB's fixed options, for security, a small memory footprint, a quick start, and properties that clients depend
