@@ -27,7 +27,7 @@ pub fn welcome(running: &DevAddresses) -> String {
     text
 }
 
-fn calls(running: &DevAddresses) -> [(&'static str, String); 5] {
+fn calls(running: &DevAddresses) -> [(&'static str, String); 6] {
     let base_url = running.edge_url.as_ref().unwrap_or(&running.origin_url);
     let database = &running.database;
     let records = format!("{base_url}/api/v1/crud/{database}");
@@ -52,6 +52,10 @@ fn calls(running: &DevAddresses) -> [(&'static str, String); 5] {
         ("one author", format!("curl '{records}/authors/1' {read}")),
         ("a new comment; the answer is its id", format!("curl -X POST '{records}/comments' {full} -d '{comment}'")),
         ("SQL", format!("curl -X POST '{base_url}/api/v1/sql' {full} -d '{sql}'")),
+        (
+            "comments that change, until Ctrl-C",
+            format!("curl -N '{base_url}/api/v1/changes/{database}/comments' {read} -H 'Accept: text/event-stream'"),
+        ),
         ("what a table holds, and what this key may do with it", format!("curl -X OPTIONS '{records}/posts' {read}")),
     ]
 }
@@ -73,19 +77,19 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_both_addresses_both_keys_and_five_calls_through_the_edge() {
+    fn it_gives_both_addresses_both_keys_and_six_calls_through_the_edge() {
         let text = welcome(&running(Some("http://127.0.0.1:2")));
         for part in ["http://127.0.0.1:1", "FULL", "READ", "/x/dev.env"] {
             assert!(text.contains(part), "{text}");
         }
         let calls: Vec<&str> = text.lines().filter(|line| line.starts_with("curl ")).collect();
-        assert_eq!(calls.len(), 5);
+        assert_eq!(calls.len(), 6);
         assert!(calls.iter().all(|call| call.contains("http://127.0.0.1:2/")), "{text}");
     }
 
     #[test]
     fn without_an_edge_the_pages_and_the_calls_are_the_origins() {
         let text = welcome(&running(None));
-        assert_eq!(text.matches("http://127.0.0.1:1/").count(), 2 + 5, "{text}");
+        assert_eq!(text.matches("http://127.0.0.1:1/").count(), 2 + 6, "{text}");
     }
 }
