@@ -16,8 +16,8 @@ mod shared_reads;
 mod subscription;
 mod token;
 
-pub use catch_up::CatchUps;
-pub use feed::{Feed, FeedGauge, Waiter};
+pub use catch_up::{CatchUps, catch_up_readers};
+pub use feed::{Feed, FeedGauge, RECENT_MAX_BYTES, TABLES_MAX_COUNT, TABLES_PER_PROJECT_MAX_COUNT, Waiter};
 pub use message::{Change, ChangeType};
 pub use page::{Page, PageLimits, Pager};
 pub use shared_reads::SharedReads;
@@ -49,6 +49,11 @@ pub struct Changes {
     resyncs: [AtomicU64; ResyncReason::ALL.len()],
 }
 
+/// The shares of requests and streams that follow changes.
+pub fn followers() -> ProjectQuota {
+    ProjectQuota::with_callers(FOLLOWERS_MAX_COUNT, FOLLOWERS_PER_PROJECT_MAX_COUNT)
+}
+
 /// What the feed has done so far, for metrics.
 #[derive(Clone, Debug, Default)]
 pub struct ChangesGauge {
@@ -65,7 +70,7 @@ impl Changes {
             feed: Feed::new(source.clone()),
             catch_ups: CatchUps::new(source),
             reads: SharedReads::default(),
-            followers: ProjectQuota::with_callers(FOLLOWERS_MAX_COUNT, FOLLOWERS_PER_PROJECT_MAX_COUNT),
+            followers: followers(),
             config,
             pages: AtomicU64::new(0),
             sent: AtomicU64::new(0),

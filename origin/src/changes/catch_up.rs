@@ -54,10 +54,14 @@ pub struct CatchUp {
     _slot: Guard,
 }
 
+/// The shares of connections that read the log for callers who are behind.
+pub fn catch_up_readers() -> ProjectQuota {
+    ProjectQuota::with_callers(READERS_MAX_COUNT, READERS_PER_PROJECT_MAX_COUNT)
+}
+
 impl CatchUps {
     pub fn new(source: LogSource) -> Self {
-        let slots = ProjectQuota::with_callers(READERS_MAX_COUNT, READERS_PER_PROJECT_MAX_COUNT);
-        Self(Arc::new(Inner { source, slots, kept: Mutex::default() }))
+        Self(Arc::new(Inner { source, slots: catch_up_readers(), kept: Mutex::default() }))
     }
 
     pub fn slots(&self) -> &ProjectQuota {

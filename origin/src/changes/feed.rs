@@ -25,15 +25,15 @@ use waiters::{Waiters, Wake};
 
 /// Maximum bytes of the recent transactions of followed tables. For a caller whose place is older, [`super::catch_up`]
 /// reads the log.
-const RECENT_MAX_BYTES: usize = 64 * 1024 * 1024;
+pub const RECENT_MAX_BYTES: usize = 64 * 1024 * 1024;
 const RECENT_MAX_COUNT: usize = 65_536;
 /// Maximum length of [`State::runs`]. If several servers replicate in a circle, their transactions alternate, and each
 /// may begin a run.
 const RUNS_MAX_COUNT: usize = 1_024;
 /// Maximum number of followed tables. For each table of each logged statement, the reader looks up whether the table is
 /// followed.
-const TABLES_MAX_COUNT: usize = 10_000;
-const TABLES_PER_PROJECT_MAX_COUNT: usize = TABLES_MAX_COUNT / 2;
+pub const TABLES_MAX_COUNT: usize = 10_000;
+pub const TABLES_PER_PROJECT_MAX_COUNT: usize = TABLES_MAX_COUNT / 2;
 /// How long a table stays followed after its last use, so that a caller who asks again finds its changes in memory.
 const UNUSED_MAX: Duration = Duration::from_secs(60);
 const FACTS_MAX_AGE: Duration = Duration::from_secs(30);

@@ -1,6 +1,7 @@
 //! Checks that the table of shared resources in docs/limits.md is complete and agrees with the code.
 
 use crate::activity::{PROJECTS_KEPT_COUNT, REQUESTS_KEPT_COUNT};
+use crate::changes::{RECENT_MAX_BYTES, TABLES_MAX_COUNT, TABLES_PER_PROJECT_MAX_COUNT, catch_up_readers, followers};
 use crate::config::find_setting;
 use crate::database::admin::STATEMENT_TIMEOUT;
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
@@ -14,11 +15,12 @@ use crate::system::keys::registry::lookup_slots;
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
 use shared::limits::{
-    DESCRIPTIONS_CACHE_MAX_BYTES, EDGE_BODIES_MAX_BYTES, EDGE_BODY_OVERHEAD_BYTES, EDGE_DRAINS_MAX_COUNT,
-    EDGE_DRAINS_PER_ADDRESS_MAX_COUNT, EDGE_HEALTH_REQUESTS_MAX_COUNT, EDGE_PUBLIC_REQUESTS_MAX_COUNT,
-    EDGE_REFUSAL_LINES_MAX_COUNT, EDGE_REFUSAL_LINES_MS, EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
-    IMAGE_MEMORY_MAX_BYTES, IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT,
-    TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT,
+    DESCRIPTIONS_CACHE_MAX_BYTES, EDGE_BODIES_MAX_BYTES, EDGE_BODY_OVERHEAD_BYTES, EDGE_CHANGES_MAX_COUNT,
+    EDGE_DRAINS_MAX_COUNT, EDGE_DRAINS_PER_ADDRESS_MAX_COUNT, EDGE_HEALTH_REQUESTS_MAX_COUNT,
+    EDGE_PUBLIC_REQUESTS_MAX_COUNT, EDGE_REFUSAL_LINES_MAX_COUNT, EDGE_REFUSAL_LINES_MS, EDGE_REQUESTS_MAX_COUNT,
+    EDGE_UNVERIFIED_CHANGES_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT, IMAGE_MEMORY_MAX_BYTES,
+    IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT,
+    UPLOADS_PER_PROJECT_MAX_COUNT,
 };
 use std::time::Duration;
 
@@ -140,6 +142,16 @@ fn of_media() -> Vec<Expected> {
     ]
 }
 
+fn of_changes() -> Vec<Expected> {
+    let recent = RECENT_MAX_BYTES as u64 / MIB;
+    vec![
+        counted("requests and streams that follow [changes](api/changes.md)", &followers()),
+        counted("connections that read older changes from the log", &catch_up_readers()),
+        row("memory for recent changes of followed tables", format!("{recent} MiB"), "none".to_owned()),
+        row("tables that are followed", written(TABLES_MAX_COUNT), written(TABLES_PER_PROJECT_MAX_COUNT)),
+    ]
+}
+
 fn of_the_edge_and_caches() -> Vec<Expected> {
     let by_address = || "by client address".to_owned();
     vec![
@@ -160,6 +172,17 @@ fn of_the_edge_and_caches() -> Vec<Expected> {
             by_address(),
         ),
         row("the same, for `/readyz`", written(EDGE_HEALTH_REQUESTS_MAX_COUNT), by_address()),
+        row(
+            "the same, for changes with a key or a verified token: pages until they are answered, event streams until they \
+             begin",
+            written(EDGE_CHANGES_MAX_COUNT),
+            "by project".to_owned(),
+        ),
+        row(
+            "the same, for changes with users' tokens that only the origin can verify",
+            written(EDGE_UNVERIFIED_CHANGES_MAX_COUNT),
+            by_address(),
+        ),
         row(
             "memory of the bodies that one edge reads as a whole",
             format!(
@@ -207,7 +230,8 @@ fn rows() -> Vec<Vec<&'static str>> {
 #[test]
 fn the_table_of_shared_resources_says_what_the_code_holds_to() {
     let rows = rows();
-    let expected: Vec<_> = [of_records(), of_media(), of_the_edge_and_caches()].into_iter().flatten().collect();
+    let expected: Vec<_> =
+        [of_records(), of_changes(), of_media(), of_the_edge_and_caches()].into_iter().flatten().collect();
     let named: Vec<_> = rows.iter().map(|row| row[0]).collect();
     let known: Vec<_> = expected.iter().map(|row| row.resource).collect();
     assert_eq!(named, known);
