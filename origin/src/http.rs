@@ -31,8 +31,8 @@ use crate::service_state::ServiceState;
 use access::{CrossOrigin, OriginAccess};
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header::{AsHeaderName, CONNECTION, EXPECT, ORIGIN};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
+use axum::http::header::{AsHeaderName, CONNECTION, ORIGIN};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use axum::response::Response;
 use body::ReceivedBody;
 use futures_util::FutureExt as _;
@@ -69,7 +69,7 @@ impl HttpService {
 
     /// Responds to one request. `peer` is the address of the client, or of the proxy that opened the connection.
     async fn answer(self: Arc<Self>, request: Request<Incoming>, peer: IpAddr, transport: Transport) -> Response {
-        let is_expecting = request.version() == Version::HTTP_11 && request.headers().contains_key(EXPECT);
+        let is_expecting = body::is_expecting(request.version(), request.headers());
         let is_unread = (is_expecting && !request.body().is_end_stream()).then(|| Arc::new(AtomicBool::new(true)));
         // Most requests have no body; `Body::empty()` needs no allocation.
         let mut request = request.map(|body| match body.is_end_stream() {
@@ -97,7 +97,7 @@ impl HttpService {
             },
             Err(problem) => {
                 let (parts, content) = request.into_parts();
-                body::drain(content, &parts.headers);
+                body::drain(content, &parts);
                 Err(problem)
             }
         };

@@ -7,3 +7,4 @@ pub mod interface;
 pub mod plan;
 pub mod role;
 pub mod sql;
+pub mod unique_names;

@@ -179,11 +179,16 @@ impl NewMachine {
         self.0.path().join("data")
     }
 
-    fn run(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
+    fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(binary().expect("the binary"));
         clear_settings(&mut command);
-        command.arg("--data-dir").arg(self.data_dir()).args(arguments).envs(settings.iter().copied());
-        command.current_dir(self.0.path()).stdin(Stdio::null()).output().expect("it runs")
+        command.arg("--data-dir").arg(self.data_dir()).args(arguments);
+        command.current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, arguments: &[&str], settings: &[(&str, &str)]) -> Output {
+        self.command(arguments).envs(settings.iter().copied()).output().expect("it runs")
     }
 
     #[track_caller]

@@ -6,6 +6,8 @@ use crate::service::shared;
 use crate::test_db::TestDb;
 use reqwest::Method;
 use shared::error::ErrorCode;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 
 cases! {
     Both: [
@@ -20,6 +22,7 @@ cases! {
     ],
     Origin: [
         a_connection_whose_body_is_not_awaited_is_closed_with_notice,
+        a_stream_whose_body_is_not_awaited_is_not_reset,
         a_connection_outlasts_a_refused_body,
     ],
 }
@@ -215,6 +218,55 @@ async fn a_connection_whose_body_is_not_awaited_is_closed_with_notice(host: Host
         assert_eq!(answers[0].contains("\r\nconnection: close\r\n"), is_closed, "{text}");
         assert_eq!(answers.len(), if is_closed { 1 } else { 2 }, "{text}");
     }
+}
+
+/// Over HTTP/2, curl takes the reset of such a stream for an empty response.
+async fn a_stream_whose_body_is_not_awaited_is_not_reset(host: Host) {
+    const DATA: u8 = 0;
+    const HEADERS: u8 = 1;
+    const SETTINGS: u8 = 4;
+    const PING: u8 = 6;
+    const END_STREAM_OR_ACK: u8 = 1;
+    const END_HEADERS: u8 = 4;
+    let length = |bytes: &[u8]| u8::try_from(bytes.len()).unwrap();
+    let frame = |kind: u8, flags: u8, stream: u8, payload: &[u8]| {
+        [&[0, 0, length(payload), kind, flags, 0, 0, 0, stream], payload].concat()
+    };
+    let fields = [
+        (":method", "POST"),
+        (":scheme", "http"),
+        (":path", "/api/v1/sql"),
+        (":authority", "x"),
+        ("content-length", "9"),
+        ("expect", "100-continue"),
+    ];
+    let field = |(name, value): (&str, &str)| {
+        let [name, value] = [name, value].map(str::as_bytes);
+        [&[0, length(name)], name, &[length(value)], value].concat()
+    };
+    let fields: Vec<u8> = fields.into_iter().flat_map(field).collect();
+    let (settings, head) = (frame(SETTINGS, 0, 0, &[]), frame(HEADERS, END_HEADERS, 1, &fields));
+    let mut connection = TcpStream::connect(host.url().trim_start_matches("http://")).await.expect("a connection");
+    let request = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &settings, &head].concat();
+    connection.write_all(&request).await.expect("a request");
+    let mut kinds = Vec::new();
+    loop {
+        let mut head = [0; 9];
+        connection.read_exact(&mut head).await.expect("a frame");
+        let [_, high, low, kind, flags, .., stream] = head;
+        let mut payload = vec![0; usize::from(u16::from_be_bytes([high, low]))];
+        connection.read_exact(&mut payload).await.expect("a payload");
+        let is_last = flags & END_STREAM_OR_ACK != 0;
+        match kind {
+            PING if is_last => break,
+            DATA if is_last => connection.write_all(&frame(PING, 0, 0, &[0; 8])).await.expect("a ping"),
+            _ => {}
+        }
+        if stream == 1 {
+            kinds.push(kind);
+        }
+    }
+    assert_eq!(kinds, [HEADERS, DATA]);
 }
 
 async fn a_connection_outlasts_a_refused_body(host: Host) {

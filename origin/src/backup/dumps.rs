@@ -65,10 +65,15 @@ pub(super) async fn load_dump(
     while let Some(chunk) = bytes.next().await {
         let chunk = chunk?;
         watcher.advance(chunk.len());
-        decoder.write_all(&chunk).map_err(BackupError::Compress)?;
-        records.push(&std::mem::take(decoder.get_mut()));
-        while let Some(record) = records.next_record().map_err(|_| DAMAGED)? {
-            loader.load(record).await?;
+        let mut left = &chunk[..];
+        // Not `write_all`: a chunk of 128 KiB may decompress to 4 GiB, but one `write` only to some 100 KiB.
+        while !left.is_empty() {
+            let read = decoder.write(left).map_err(BackupError::Compress)?;
+            left = &left[read..];
+            records.push(&std::mem::take(decoder.get_mut()));
+            while let Some(record) = records.next_record().map_err(|_| DAMAGED)? {
+                loader.load(record).await?;
+            }
         }
     }
     decoder.flush().map_err(BackupError::Compress)?;

@@ -12,7 +12,10 @@ use crate::config;
 use crate::database::typed_rows;
 use deadpool::managed::{self, Metrics, RecycleError, RecycleResult};
 use mysql_async::prelude::{FromRow, Queryable as _};
-use mysql_async::{BinaryProtocol, ChangeUserOpts, Conn, Opts, OptsBuilder, Params, QueryResult, Statement, Value};
+use mysql_async::{
+    BinaryProtocol, ChangeUserOpts, Conn, DriverError, Error, IoError, Opts, OptsBuilder, Params, QueryResult,
+    Statement, Value,
+};
 use shared::error::ErrorCode;
 use shared::ident::DatabaseName;
 use std::sync::Arc;
@@ -254,6 +257,30 @@ impl Connection {
             return Err(DbError::PacketTooLarge(self.packet_max_bytes));
         }
         Ok(self.statements.get(&mut self.conn, text).await?)
+    }
+
+    /// Fails if the driver has not read all that MariaDB sent when it prepared a statement: MariaDB describes each column
+    /// of the result, but tells their number in 16 bits.
+    pub(super) async fn check_columns(&mut self) -> Result<(), DbError> {
+        use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
+        let asked = async {
+            let mut result = self.conn.query_iter("SELECT 'in step'").await?;
+            let is_answer = result.next().await?.is_some_and(|row| row.as_ref(0) == Some(&Value::from("in step")));
+            if is_answer {
+                result.drop_result().await?;
+            }
+            Ok(is_answer)
+        };
+        match asked.await {
+            Ok(true) => Ok(()),
+            Err(error @ (Error::Server(_) | Error::Driver(DriverError::ConnectionClosed))) => Err(error.into()),
+            Err(Error::Io(IoError::Io(error)))
+                if matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected) =>
+            {
+                Err(Error::from(error).into())
+            }
+            Ok(false) | Err(_) => Err(DbError::TooManyColumns),
+        }
     }
 
     pub(super) async fn execute(

@@ -19,22 +19,41 @@ pub(super) struct DescriptionBudget {
 #[error("the description of {what} has more than {max_bytes} bytes")]
 pub struct TooLarge {
     what: String,
+    parts: &'static str,
     max_bytes: usize,
+    hint: &'static str,
 }
+
+const COLUMNS: &str = "names, types, defaults and comments of all columns";
+const SMALLER_COLUMNS: &str =
+    "ENUM and SET columns with fewer members, or fewer columns, make it smaller. /sql needs no description.";
+const RELATIONS: &str = "all relations by foreign keys, also by link tables";
+const FEWER_RELATIONS: &str = "Fewer foreign keys make it smaller. Requests without related records need no relations.";
 
 impl DescriptionBudget {
     pub(super) fn of_table(database: &DatabaseName, table: &TableName) -> Self {
         let what = format!("{}.{}", shown(database.as_str()), shown(table.as_str()));
-        Self { used: 0, limit: TooLarge { what, max_bytes: TABLE_DESCRIPTION_MAX_BYTES }, tables: None }
+        let limit = TooLarge { what, parts: COLUMNS, max_bytes: TABLE_DESCRIPTION_MAX_BYTES, hint: SMALLER_COLUMNS };
+        Self { used: 0, limit, tables: None }
     }
 
     pub(super) fn of_foreign_keys(database: &DatabaseName) -> Self {
         let what = format!("the database {}", shown(database.as_str()));
-        Self { used: 0, limit: TooLarge { what, max_bytes: DATABASE_DESCRIPTION_MAX_BYTES }, tables: None }
+        let max_bytes = DATABASE_DESCRIPTION_MAX_BYTES;
+        Self { used: 0, limit: TooLarge { what, parts: RELATIONS, max_bytes, hint: FEWER_RELATIONS }, tables: None }
     }
 
     pub(super) fn of_database(name: &DatabaseName) -> Self {
-        Self { tables: Some(HashMap::new()), ..Self::of_foreign_keys(name) }
+        let limit = Self::of_foreign_keys(name).limit;
+        Self {
+            used: 0,
+            limit: TooLarge { parts: COLUMNS, hint: SMALLER_COLUMNS, ..limit },
+            tables: Some(HashMap::new()),
+        }
+    }
+
+    pub(super) fn exceeded(&self) -> DbError {
+        DbError::DescriptionTooLarge(self.limit.clone())
     }
 
     /// Counts the row and returns true; returns false for a row beyond the limit of its table, which is to be dropped.
@@ -60,7 +79,7 @@ impl DescriptionBudget {
         self.used += bytes;
         match self.used <= self.limit.max_bytes {
             true => Ok(true),
-            false => Err(DbError::DescriptionTooLarge(self.limit.clone())),
+            false => Err(self.exceeded()),
         }
     }
 
@@ -74,13 +93,9 @@ impl DescriptionBudget {
 impl TooLarge {
     pub(super) fn into_problem(self) -> Problem {
         let mib = self.max_bytes / 1024 / 1024;
-        let message = format!(
-            "The description of {} (names, types, defaults and comments of all columns) has more than {mib} MiB, the maximum.",
-            self.what
-        );
-        Problem::new(ErrorCode::SqlError, message).with_hint(
-            "ENUM and SET columns with fewer members, or fewer columns, make it smaller. /sql needs no description.",
-        )
+        let message =
+            format!("The description of {} ({}) has more than {mib} MiB, the maximum.", self.what, self.parts);
+        Problem::new(ErrorCode::SqlError, message).with_hint(self.hint)
     }
 }
 

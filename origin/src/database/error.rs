@@ -40,6 +40,9 @@ pub enum DbError {
     LocalFile,
     #[error("the result sets are too large")]
     ResultsTooLarge,
+    /// The result has more columns than the driver counts, and would be misread: the connection must be closed.
+    #[error("the result has too many columns")]
+    TooManyColumns,
     /// The table of receipts (see `idempotency`) is missing or has other columns, or the account lacks privileges on
     /// it.
     #[error("the account can't store idempotency receipts")]
@@ -205,6 +208,10 @@ impl DbError {
             Self::ResultsTooLarge => {
                 Problem::new(ErrorCode::SqlError, "The result sets of this statement are too large.")
                     .with_hint("Return one result set per call, or page through the results.")
+            }
+            Self::TooManyColumns => {
+                Problem::new(ErrorCode::SqlError, "The result has more than 65,535 columns, the maximum.")
+                    .with_hint("Select fewer columns.")
             }
             Self::NoReceipts => Problem::new(
                 ErrorCode::PermissionDenied,

@@ -26,8 +26,6 @@ const TABLES_EXPECTED_COUNT: usize = 100;
 const PROJECTS_EXPECTED_COUNT: usize = 100;
 const DATABASES_EXPECTED_COUNT: usize = 50;
 const ENTRY_BYTES: u64 = 256;
-/// A foreign key's memory as a multiple of its names' bytes: each key is in several lists.
-const NAMES_TIMES: u64 = 8;
 /// The time limit for one attempt to load, without the wait for a connection.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of a project's connections: two, because one may wait for a locked table.
@@ -67,7 +65,7 @@ pub struct SchemaCache {
     statement_pools: Arc<Pools>,
     tables: Arc<Versioned<Key, Arc<FoundTable>>>,
     views: Arc<Versioned<ProjectName, Arc<Views>>>,
-    /// The foreign keys of each database, with the bytes of their names.
+    /// The relations of each database, with their bytes.
     relations: Arc<Versioned<DatabaseKey, (Arc<Relations>, usize)>>,
     databases: Arc<Versioned<DatabaseKey, Arc<[Arc<Table>]>>>,
     coverages: CharsetCoverages,
@@ -102,7 +100,7 @@ impl Described for Arc<Views> {
 
 impl Described for (Arc<Relations>, usize) {
     fn bytes(&self) -> u64 {
-        ENTRY_BYTES + NAMES_TIMES * self.1 as u64
+        ENTRY_BYTES + self.1 as u64
     }
 }
 

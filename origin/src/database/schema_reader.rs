@@ -20,6 +20,7 @@ use crate::query::catalog::{
 };
 use kinds::kind;
 use shared::ident::{DatabaseName, FieldName, TableName};
+use shared::limits::DATABASE_DESCRIPTION_MAX_BYTES;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,13 +110,13 @@ pub(super) async fn relations(
     let work = async |connection: &mut Connection| {
         let budget = &mut DescriptionBudget::of_foreign_keys(database);
         let rows = connection.ask_within::<RelationRow>(RELATIONS, (database.as_str(),), budget).await?;
-        let used = budget.used;
-        Ok((parse(used, move || related(rows)).await?, used))
+        let related = parse(budget.used, move || related(rows)).await?;
+        related.ok_or_else(|| budget.exceeded())
     };
     lease.run(SessionEffect::Nothing, limit, None, work).await
 }
 
-fn related(rows: Vec<RelationRow>) -> Relations {
+fn related(rows: Vec<RelationRow>) -> Option<(Relations, usize)> {
     let (mut keys, mut primary): (Vec<ForeignKey>, HashMap<TableName, Vec<FieldName>>) = Default::default();
     for (name, table, column, target, target_column) in rows {
         let (Ok(table), Ok(column)) = (TableName::parse(&table), FieldName::parse(&column)) else {
@@ -139,7 +140,7 @@ fn related(rows: Vec<RelationRow>) -> Relations {
             }
         }
     }
-    Relations::new(&keys, &primary)
+    Relations::new(&keys, &primary, DATABASE_DESCRIPTION_MAX_BYTES)
 }
 
 async fn names(lease: &mut Lease, query: &'static str, limit: Duration) -> Result<Vec<String>, DbError> {

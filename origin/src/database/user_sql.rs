@@ -12,13 +12,13 @@ use super::run::{self, CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, StatementStats, wi
 use super::schema_cache::SchemaChange;
 use crate::query::sql::Statement;
 use crate::query::sql::session::{Effects, Results, Session, combines_rows};
+use crate::query::unique_names::UniqueNames;
 use bytes::Bytes;
 use mysql_async::prelude::{Protocol, Queryable as _};
 use mysql_async::{Column, QueryResult, Value};
 use shared::envelope::{ColumnLabels, Encoder, Shape};
 use shared::format::Format;
 use shared::ident::DatabaseName;
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,11 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         let started = Instant::now();
         let connection = lease.connection()?;
         let params = run::bind(params);
-        let prepared = within(deadline.left(), connection.prepare(&text, &params)).await;
+        let mut prepared = within(deadline.left(), connection.prepare(&text, &params)).await;
+        if effects.is_wide && prepared.is_ok() {
+            let checked = within(deadline.left(), connection.check_columns()).await;
+            prepared = checked.and(prepared);
+        }
         let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(error) if error.errno() == Some(errno::UNSUPPORTED_PS) && unbound && enveloped => {
@@ -267,17 +271,7 @@ fn decoders(text: &str, columns: &[Column]) -> Vec<Decoder> {
 
 /// Returns the columns' names; a repeated name becomes `name_2`, `name_3`, ….
 fn unique_keys(columns: &[Column]) -> ColumnLabels {
-    let mut taken: HashSet<String> = HashSet::with_capacity(columns.len());
-    let mut names = Vec::with_capacity(columns.len());
-    for column in columns {
-        let name = column.name_str().into_owned();
-        let mut unique = name.clone();
-        let mut number = 2;
-        while !taken.insert(unique.clone()) {
-            unique = format!("{name}_{number}");
-            number += 1;
-        }
-        names.push(unique);
-    }
+    let mut known = UniqueNames::default();
+    let names: Vec<_> = columns.iter().map(|column| known.unique(&column.name_str(), "_")).collect();
     ColumnLabels::new(names.iter().map(String::as_str))
 }

@@ -4,7 +4,9 @@
 use crate::project_quota::{Guard, ProjectQuota, Refused};
 use crate::service_state::{Bounds, ServiceState};
 use axum::body::{Body, HttpBody};
-use axum::http::HeaderMap;
+use axum::http::header::EXPECT;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Version};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::body::{Frame, Incoming, SizeHint};
@@ -235,15 +237,20 @@ impl Pace {
     }
 }
 
+/// Whether the client need not send its body after a refusal, as it sent `Expect: 100-continue`. Over HTTP/2, clients
+/// such as curl take the reset of an unread body for the end of an empty response.
+pub(super) fn is_expecting(version: Version, headers: &HeaderMap) -> bool {
+    version == Version::HTTP_11 && headers.contains_key(EXPECT)
+}
+
 /// Maximum read of a refused request's body: many clients read the response only after they have sent the body.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Reads and discards the rest of a refused request's body in a background task, so that a client that sends its body
 /// slowly, such as an edge, gets the response at once.
-pub(super) fn drain(mut body: Body, headers: &HeaderMap) {
-    // A client that sent `Expect: 100-continue` need not send its body after a refusal.
-    if body.is_end_stream() || headers.contains_key("expect") {
+pub(super) fn drain(mut body: Body, request: &Parts) {
+    if body.is_end_stream() || is_expecting(request.version, &request.headers) {
         return;
     }
     let mut left = DRAIN_MAX_BYTES;

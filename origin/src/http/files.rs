@@ -44,7 +44,7 @@ pub(super) async fn answer(
     let (parts, content) = request.into_parts();
     let outcome = find(app, &parts, metrics).await;
     if outcome.is_err() {
-        body::drain(content, &parts.headers);
+        body::drain(content, &parts);
     }
     outcome
 }

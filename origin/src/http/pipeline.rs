@@ -43,7 +43,7 @@ pub(super) async fn route(
     let (parts, content) = request.into_parts();
     let outcome = page(app, metrics, &parts).await;
     if outcome.is_err() {
-        body::drain(content, &parts.headers);
+        body::drain(content, &parts);
     }
     outcome
 }
@@ -84,7 +84,7 @@ pub(super) async fn answer(
     let outcome = run(app, &parts, &mut content, metrics).await;
     let outcome = outcome.map_err(|problem| metrics.hide_from_role(problem));
     if outcome.is_err() {
-        body::drain(content, &parts.headers);
+        body::drain(content, &parts);
     }
     outcome
 }

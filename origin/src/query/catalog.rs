@@ -5,7 +5,7 @@ mod members;
 pub mod relations;
 
 pub use charset_coverage::CharsetCoverage;
-pub use members::Members;
+pub use members::{Likeness, Members};
 use shared::envelope::ColumnLabels;
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{DatabaseName, FieldName, TableName, shown};

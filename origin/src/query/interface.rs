@@ -23,6 +23,8 @@ pub struct Interface {
     databases: Vec<(DatabaseName, Vec<TableInterface>)>,
     grant: Grant,
     media: MediaInterface,
+    /// The maximum length of a description.
+    max_bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,14 +54,14 @@ impl TooLong {
     }
 }
 
-/// Fails if a description is too long. Called after each part that is written.
-fn check_length(written: usize) -> Result<(), TooLong> {
-    if written > API_DESCRIPTION_MAX_BYTES { Err(TooLong) } else { Ok(()) }
-}
-
 impl Interface {
     pub fn new(grant: Grant, media: MediaInterface) -> Self {
-        Self { databases: Vec::new(), grant, media }
+        Self { databases: Vec::new(), grant, media, max_bytes: API_DESCRIPTION_MAX_BYTES }
+    }
+
+    /// Fails if a description is too long. Called after each part that is written.
+    fn check_length(&self, written: usize) -> Result<(), TooLong> {
+        if written > self.max_bytes { Err(TooLong) } else { Ok(()) }
     }
 
     pub fn add(&mut self, database: DatabaseName, tables: &[Arc<Table>], relations: &Relations, rights: &Rights) {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 cases! {
     Own: [
@@ -17,6 +18,7 @@ cases! {
         code_that_does_not_end_is_left_out,
         a_project_that_ends_its_own_connection_harms_no_other,
         a_table_that_becomes_a_view_during_the_backup_is_left_out,
+        a_restore_takes_little_memory_for_rows_that_compress_well,
     ],
 }
 
@@ -357,6 +359,38 @@ async fn a_table_that_becomes_a_view_during_the_backup_is_left_out(_: Host) {
     assert_eq!(named(&answer["incomplete"]), ["table shop_a.b"], "{}", told(&saved));
     let callers = service.root_sql("SELECT DISTINCT who FROM shop_a.seen WHERE who <> 'root@localhost'");
     assert_eq!(callers.expect("callers"), "selkie-shop-rw@localhost\n");
+    service.stop().expect("a stop");
+}
+
+/// The rows have 320 MiB, and some kilobytes in the backup, so one read of the backup has all of them.
+async fn a_restore_takes_little_memory_for_rows_that_compress_well(_: Host) {
+    const PEAK_MAX_BYTES: u64 = 256 * 1024 * 1024;
+    let (service, key) = start();
+    run(&service, &key, "CREATE TABLE t (id INT PRIMARY KEY, note LONGTEXT COMPRESSED)").await;
+    run(&service, &key, "INSERT INTO t SELECT seq, REPEAT('a', 4194304) FROM seq_1_to_80").await;
+    let backups = tempfile::tempdir().expect("a directory");
+    back_up(&service, backups.path(), &[]);
+    service.stop().expect("a stop");
+    let machine = NewMachine::new();
+    let mut command = machine.command(&["restore", backups.path().to_str().expect("a path")]);
+    let mut child = command.stdout(Stdio::null()).spawn().expect("it runs");
+    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+    let mut peak = 0;
+    let ended = loop {
+        let told = fs::read_to_string(&status).unwrap_or_default();
+        let line = told.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.trim_end_matches("kB").trim().parse::<u64>().ok());
+        peak = kilobytes.unwrap_or_default().max(peak);
+        if let Some(ended) = child.try_wait().expect("its status") {
+            break ended;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    };
+    assert!(ended.success());
+    assert!((1..PEAK_MAX_BYTES / 1024).contains(&peak), "{peak} kB");
+    let service = Service::start_in(machine.0, Edge::Without, &[]).expect("a service");
+    let rows = service.root_sql("SELECT COUNT(*), SUM(LENGTH(note)) FROM shop_a.t").expect("rows");
+    assert_eq!(rows, "80\t335544320\n");
     service.stop().expect("a stop");
 }
 

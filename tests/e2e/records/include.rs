@@ -23,6 +23,7 @@ cases! {
         conditions_on_related_records_choose_records,
         two_keys_of_one_column_are_told_apart_by_their_tables,
         what_cannot_be_included_is_refused,
+        relations_that_a_link_table_multiplies_are_limited,
         the_schema_lists_the_relations_by_the_names_that_include_takes,
     ],
 }
@@ -352,6 +353,21 @@ async fn two_keys_of_one_column_are_told_apart_by_their_tables(host: Host) {
     let answer = ask(&db, "stars", &json!({"include": "owner"})).await;
     let error = answer.refused(ErrorCode::AmbiguousRelation);
     assert_eq!(error["hint"], "Use one of films, books.");
+}
+
+/// Each two foreign keys that form the primary key of a link table are a relation.
+async fn relations_that_a_link_table_multiplies_are_limited(host: Host) {
+    let keys = |column: &str| {
+        let key = |n| format!("CONSTRAINT {column}{n} FOREIGN KEY ({column}) REFERENCES nodes (id)");
+        (0..300).map(key).collect::<Vec<_>>().join(", ")
+    };
+    let links = format!("CREATE TABLE links (a INT, b INT, PRIMARY KEY (a, b), KEY (b), {}, {})", keys("a"), keys("b"));
+    let db = TestDb::new(host, &["CREATE TABLE nodes (id INT PRIMARY KEY)", &links]).await;
+    let answer = db.get("nodes?include=links").await;
+    let error = answer.refused(ErrorCode::SqlError);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("all relations by foreign keys") && message.contains("32 MiB"), "{message}");
+    assert_eq!(db.get("nodes").await.payload(), json!([]));
 }
 
 async fn what_cannot_be_included_is_refused(host: Host) {

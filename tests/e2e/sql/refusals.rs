@@ -17,6 +17,7 @@ cases! {
         lists_and_objects_are_no_parameters,
         the_cause_of_a_500_is_logged_under_its_request_id,
         faults_of_the_statement_are_sql_errors,
+        a_result_of_too_many_columns_is_refused,
         refusals_of_mariadb_keep_their_meaning,
         other_schemas_are_denied,
         files_are_out_of_reach,
@@ -152,6 +153,24 @@ async fn faults_of_the_statement_are_sql_errors(host: Host) {
         let answer = db.sql(query).send().await;
         let error = answer.refused(ErrorCode::SqlError);
         assert_eq!(error["details"]["errno"], errno, "{answer}");
+    }
+}
+
+/// MariaDB tells the number of columns in 16 bits, and numbers what it sends in 8 bits: after 255 more columns than fit,
+/// or 254 and a parameter, a driver could take the descriptions of columns for rows.
+async fn a_result_of_too_many_columns_is_refused(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT)"]).await;
+    let list = |count: usize| ["1"; 65_536 + 255][..count].join(",");
+    for (query, params) in [
+        (format!("SELECT {}", list(65_536)), json!([])),
+        (format!("SELECT {}", list(65_536 + 255)), json!([])),
+        (format!("SELECT {} FROM t", list(65_536 + 255)), json!([])),
+        (format!("SELECT ?,{}", list(65_536 + 253)), json!([1])),
+    ] {
+        let answer = db.sql_with(&query, params).send().await;
+        let error = answer.refused(ErrorCode::SqlError);
+        assert_eq!(error["message"], "The result has more than 65,535 columns, the maximum.", "{answer}");
+        assert_eq!(db.value("SELECT 5").await, 5);
     }
 }
 

@@ -171,6 +171,7 @@ impl Lease {
             | DbError::Overloaded
             | DbError::LocalFile
             | DbError::ResultsTooLarge
+            | DbError::TooManyColumns
             | DbError::AnswerTooLarge
             | DbError::IncludeTooLarge
             | DbError::RowsAdded

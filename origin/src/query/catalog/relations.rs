@@ -2,7 +2,7 @@
 
 use shared::error::{ErrorCode, Problem, nearest};
 use shared::ident::{FieldName, TableName, shown};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,19 +48,29 @@ pub struct Link {
 }
 
 impl Relations {
-    pub fn new(keys: &[ForeignKey], primary: &HashMap<TableName, Vec<FieldName>>) -> Self {
-        let mut by_table: HashMap<TableName, Vec<Relation>> = HashMap::new();
-        for key in keys {
-            by_table.entry(key.table.clone()).or_default().push(to_one(key));
+    /// Returns `None` if the relations have more than `max_bytes`: the foreign keys of one link table may form millions.
+    pub fn new(
+        keys: &[ForeignKey],
+        primary: &HashMap<TableName, Vec<FieldName>>,
+        max_bytes: usize,
+    ) -> Option<(Self, usize)> {
+        let mut by_table: HashMap<&TableName, Vec<Relation>> = HashMap::new();
+        let mut bytes = 0;
+        let links = links(keys);
+        let pairs =
+            keys.iter().flat_map(|near| far_keys(near, &links, primary).into_iter().map(move |far| (near, far)));
+        let to_one = keys.iter().map(|key| (&key.table, to_one(key)));
+        let to_many = keys.iter().map(|key| (&key.target, to_many(key)));
+        let through = pairs.map(|(near, far)| (&near.target, through(near, far)));
+        for (table, relation) in to_one.chain(to_many).chain(through) {
+            bytes += relation.bytes();
+            if bytes > max_bytes {
+                return None;
+            }
+            by_table.entry(table).or_default().push(relation);
         }
-        for key in keys {
-            by_table.entry(key.target.clone()).or_default().push(to_many(key));
-        }
-        for near in keys {
-            let far = far_keys(near, keys, primary).map(|far| through(near, far));
-            by_table.entry(near.target.clone()).or_default().extend(far);
-        }
-        Self { by_table: by_table.into_iter().map(|(table, relations)| (table, spelled(relations))).collect() }
+        let by_table = by_table.into_iter().map(|(table, relations)| (table.clone(), spelled(relations))).collect();
+        Some((Self { by_table }, bytes))
     }
 
     /// Returns a table's visible relations: to one record, to many, by a link table. Hidden ones change no spelling.
@@ -77,34 +87,56 @@ impl Relations {
 
 /// Sets each `spelling`: the name, or if another relation has the same name, the first alias that no other one uses.
 fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
-    for at in 0..relations.len() {
-        let own = &relations[at];
-        let others = || relations[..at].iter().chain(&relations[at + 1..]);
-        let is_free = |alias: &&String| {
-            others().all(|one| !one.aliases.contains(alias) && (one.name != **alias || own.name == **alias))
-        };
-        let spelling = match others().any(|one| one.name == own.name) {
-            true => own.aliases.iter().find(is_free).or(own.aliases.last()).unwrap_or(&own.name),
-            false => &own.name,
-        };
-        relations[at].spelling = spelling.clone();
+    let (mut names, mut aliases): (HashMap<&str, usize>, HashMap<&str, usize>) = Default::default();
+    for relation in &relations {
+        *names.entry(&relation.name).or_default() += 1;
+        for alias in relation.aliases.iter().collect::<HashSet<_>>() {
+            *aliases.entry(alias).or_default() += 1;
+        }
     }
+    let spellings = relations.iter().map(|own| {
+        let is_free = |alias: &&String| {
+            aliases.get(alias.as_str()) == Some(&1) && (own.name == **alias || !names.contains_key(alias.as_str()))
+        };
+        match names.get(own.name.as_str()) {
+            Some(1) => own.name.clone(),
+            _ => own.aliases.iter().find(is_free).or(own.aliases.last()).unwrap_or(&own.name).clone(),
+        }
+    });
+    let spellings: Vec<_> = spellings.collect();
+    relations.iter_mut().zip(spellings).for_each(|(relation, spelling)| relation.spelling = spelling);
     relations.into_iter().map(Arc::new).collect()
+}
+
+type Links<'a> = HashMap<(&'a TableName, Vec<&'a FieldName>), Vec<&'a ForeignKey>>;
+
+/// Returns the foreign keys by their tables and their columns in sorted order.
+fn links(keys: &[ForeignKey]) -> Links<'_> {
+    let mut links = Links::new();
+    for key in keys {
+        links.entry((&key.table, sorted(key.columns.iter()))).or_default().push(key);
+    }
+    links
+}
+
+fn sorted<'a>(fields: impl Iterator<Item = &'a FieldName>) -> Vec<&'a FieldName> {
+    let mut fields: Vec<_> = fields.collect();
+    fields.sort_unstable_by_key(|field| field.as_str());
+    fields
 }
 
 /// Returns the foreign keys that, with `near`, form the primary key of `near`'s table, which is then a link table.
 fn far_keys<'a>(
     near: &'a ForeignKey,
-    keys: &'a [ForeignKey],
+    links: &Links<'a>,
     primary: &'a HashMap<TableName, Vec<FieldName>>,
-) -> impl Iterator<Item = &'a ForeignKey> {
+) -> Vec<&'a ForeignKey> {
     let primary = primary.get(&near.table).map_or(&[][..], Vec::as_slice);
-    let is_link = move |far: &&ForeignKey| {
-        far.table == near.table
-            && far.columns.len() + near.columns.len() == primary.len()
-            && primary.iter().all(|column| near.columns.contains(column) != far.columns.contains(column))
-    };
-    keys.iter().filter(is_link)
+    let others = sorted(primary.iter().filter(|column| !near.columns.contains(column)));
+    if others.is_empty() || others.len() + near.columns.len() != primary.len() {
+        return Vec::new();
+    }
+    links.get(&(&near.table, others)).cloned().unwrap_or_default()
 }
 
 pub fn find<'a>(
@@ -164,6 +196,19 @@ fn to_one(key: &ForeignKey) -> Relation {
         matches: key.target_columns.clone(),
         link: None,
         aliases,
+    }
+}
+
+impl Relation {
+    /// The approximate memory, with an entry in each of two lists.
+    fn bytes(&self) -> usize {
+        const STRING_BYTES: usize = size_of::<String>() + 16;
+        let names = self.columns.iter().chain(&self.matches);
+        let names = names.chain(self.link.iter().flat_map(|link| link.columns.iter().chain(&link.matches)));
+        let names: usize = names.map(|name| STRING_BYTES + name.as_str().len()).sum();
+        let texts = self.aliases.iter().chain([&self.name, &self.name]);
+        let texts: usize = texts.map(|text| STRING_BYTES + text.len()).sum();
+        size_of::<Self>() + 2 * size_of::<Arc<Self>>() + names + texts
     }
 }
 
@@ -246,7 +291,10 @@ mod tests {
                 key("d2", "likes", "post_id", "posts", "id"),
             ],
             &primary.map(|(table, columns)| (TableName::parse(table).unwrap(), fields(columns))).into(),
+            usize::MAX,
         )
+        .unwrap()
+        .0
     }
 
     fn spellings(table: &str) -> Vec<String> {
@@ -310,5 +358,24 @@ mod tests {
         ] {
             assert_eq!(found(table, name), expected, "{table} {name}");
         }
+    }
+
+    #[test]
+    fn a_link_table_with_many_foreign_keys_is_refused() {
+        let to = |column: &'static str| move |n: usize| key(&format!("{column}{n}"), "links", column, "nodes", "id");
+        let keys: Vec<_> = (0..2_000).map(to("a")).chain((0..2_000).map(to("b"))).collect();
+        let primary =
+            [(TableName::parse("links").unwrap(), ["a", "b"].map(|name| FieldName::parse(name).unwrap()).into())];
+        assert!(Relations::new(&keys, &primary.into(), 32 * 1024 * 1024).is_none());
+    }
+
+    #[test]
+    fn relations_of_one_name_are_spelled_at_once() {
+        // A comparison of each two would take very long.
+        let keys: Vec<_> = (0..20_000).map(|n| key(&format!("k{n}"), "lines", "order_id", "orders", "id")).collect();
+        let (relations, bytes) = Relations::new(&keys, &HashMap::new(), usize::MAX).unwrap();
+        let orders = relations.of(&TableName::parse("orders").unwrap(), |_| true);
+        assert_eq!(orders.last().unwrap().spelling, "lines.k19999");
+        assert!((4_000_000..40_000_000).contains(&bytes), "{bytes}");
     }
 }

@@ -1,6 +1,5 @@
 //! Makes identifiers of the names of databases, tables and fields, which may have any character.
 
-use std::collections::HashSet;
 use std::fmt::Write as _;
 
 /// Writes bytes other than ASCII letters, digits and `_` as `-` and two hexadecimal digits, so that names stay
@@ -49,19 +48,4 @@ pub(super) fn snake(name: &str) -> String {
         text.insert_str(0, "field_");
     }
     text
-}
-
-#[derive(Default)]
-pub(super) struct Names(HashSet<String>);
-
-impl Names {
-    pub(super) fn unique(&mut self, name: &str) -> String {
-        let mut unique = name.to_owned();
-        let mut number = 2;
-        while !self.0.insert(unique.clone()) {
-            unique = format!("{name}{number}");
-            number += 1;
-        }
-        unique
-    }
 }

@@ -5,7 +5,7 @@
 mod tables;
 mod template;
 
-use super::{Interface, TableInterface, TooLong, check_length, identifier};
+use super::{Interface, TableInterface, TooLong, identifier};
 use serde_json::{Map, Value, json};
 use shared::error::{ErrorCode, Problem};
 use shared::policy::Action;
@@ -76,7 +76,7 @@ fn tags(interface: &Interface) -> Vec<Value> {
 }
 
 fn paths(interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
-    let mut separator = Separator::default();
+    let mut separator = Separator::of(interface);
     let services: Vec<Template> = template::read(SERVICES)?;
     let services = services.into_iter().filter(|template| interface.offers(&template.action));
     let mut by_path: BTreeMap<String, Operations> = BTreeMap::new();
@@ -106,12 +106,12 @@ fn paths(interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
 fn components(interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let mut fixed: BTreeMap<String, Map<String, Value>> = template::read(COMPONENTS)?;
     fixed.insert("responses".to_owned(), responses());
-    let mut separator = Separator::default();
+    let mut separator = Separator::of(interface);
     for (kind, parts) in &fixed {
         separator.write(out)?;
         serde_json::to_writer(&mut *out, kind)?;
         out.extend_from_slice(b":{");
-        let mut inner = Separator::default();
+        let mut inner = Separator::of(interface);
         for (name, part) in parts {
             inner.write(out)?;
             member(name, part, out)?;
@@ -145,15 +145,19 @@ fn member(name: &str, value: &Value, out: &mut Vec<u8>) -> serde_json::Result<()
     serde_json::to_writer(&mut *out, value)
 }
 
-#[derive(Default)]
-struct Separator {
+struct Separator<'a> {
+    interface: &'a Interface,
     written: usize,
 }
 
-impl Separator {
+impl<'a> Separator<'a> {
+    fn of(interface: &'a Interface) -> Self {
+        Self { interface, written: 0 }
+    }
+
     /// Writes a comma, except the first time. Fails if the document is too long already.
     fn write(&mut self, out: &mut Vec<u8>) -> Result<(), TooLong> {
-        check_length(out.len())?;
+        self.interface.check_length(out.len())?;
         if self.written > 0 {
             out.push(b',');
         }

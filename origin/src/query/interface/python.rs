@@ -1,9 +1,10 @@
 //! Writes the Python types of an [`Interface`]: a `TypedDict` for each form of a table's records.
 
-use super::identifier::{self, Names};
+use super::identifier;
 use super::value::ValueType;
-use super::{Interface, TableInterface, TooLong, check_length};
+use super::{Interface, TableInterface, TooLong};
 use crate::query::catalog::Column;
+use crate::query::unique_names::UniqueNames;
 use serde_json::Value;
 use shared::policy::Action;
 use std::fmt::Write as _;
@@ -25,18 +26,18 @@ const KEYWORDS: [&str; 35] = [
 
 pub fn types(interface: &Interface) -> Result<String, TooLong> {
     let mut out = String::from(HEAD);
-    let mut names = Names::default();
+    let mut names = UniqueNames::default();
     for table in interface.tables() {
         let name = format!("{}{}", identifier::pascal(table.database()), identifier::pascal(table.name()));
         let name = if identifier::is_plain(&name) { name } else { format!("Table{name}") };
-        let name = names.unique(&name);
+        let name = names.unique(&name, "");
         for (suffix, action) in [("", Action::Read), ("Insert", Action::Insert), ("Update", Action::Update)] {
             if let Some(fields) = table.form(action) {
-                let name = if suffix.is_empty() { name.clone() } else { names.unique(&format!("{name}{suffix}")) };
+                let name = if suffix.is_empty() { name.clone() } else { names.unique(&format!("{name}{suffix}"), "") };
                 write_type(&mut out, &name, table, &fields);
             }
         }
-        check_length(out.len())?;
+        interface.check_length(out.len())?;
     }
     Ok(out)
 }

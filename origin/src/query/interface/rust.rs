@@ -1,9 +1,10 @@
 //! Writes the Rust types of an [`Interface`]: a `serde` struct for each form of a table's records, and ENUM types.
 
-use super::identifier::{self, Names};
+use super::identifier;
 use super::value::ValueType;
-use super::{Interface, TableInterface, TooLong, check_length};
+use super::{Interface, TableInterface, TooLong};
 use crate::query::catalog::Column;
+use crate::query::unique_names::UniqueNames;
 use shared::policy::Action;
 use std::fmt::Write as _;
 
@@ -32,21 +33,21 @@ const RESERVED: [&str; 5] = ["crate", "self", "super", "while", "yield"];
 
 pub fn types(interface: &Interface) -> Result<String, TooLong> {
     let mut out = String::from(HEAD);
-    let mut names = Names::default();
-    names.unique("Integer");
+    let mut names = UniqueNames::default();
+    names.unique("Integer", "");
     for table in interface.tables() {
         let name = format!("{}{}", identifier::pascal(table.database()), identifier::pascal(table.name()));
         let name = if identifier::is_plain(&name) { name } else { format!("Table{name}") };
-        let name = names.unique(&name);
+        let name = names.unique(&name, "");
         let enums = Enums::of(table, &name, &mut names);
         enums.write(&mut out);
         for (suffix, action) in [("", Action::Read), ("Insert", Action::Insert), ("Update", Action::Update)] {
             if let Some(fields) = table.form(action) {
-                let name = if suffix.is_empty() { name.clone() } else { names.unique(&format!("{name}{suffix}")) };
+                let name = if suffix.is_empty() { name.clone() } else { names.unique(&format!("{name}{suffix}"), "") };
                 write_struct(&mut out, &name, &enums, &fields);
             }
         }
-        check_length(out.len())?;
+        interface.check_length(out.len())?;
     }
     Ok(out)
 }
@@ -54,7 +55,7 @@ pub fn types(interface: &Interface) -> Result<String, TooLong> {
 struct Enums<'a>(Vec<(&'a Column, String)>);
 
 impl<'a> Enums<'a> {
-    fn of(table: &'a TableInterface, prefix: &str, names: &mut Names) -> Self {
+    fn of(table: &'a TableInterface, prefix: &str, names: &mut UniqueNames) -> Self {
         let mut columns: Vec<&Column> = table.columns().iter().map(|column| &**column).collect();
         for column in table.given(Action::Insert).into_iter().chain(table.given(Action::Update)) {
             if !columns.iter().any(|known| known.name == column.name) {
@@ -66,7 +67,9 @@ impl<'a> Enums<'a> {
             columns.filter(|column| matches!(ValueType::of(column), ValueType::Enum(members) if !members.is_empty()));
         Self(
             enums
-                .map(|column| (column, names.unique(&format!("{prefix}{}", identifier::pascal(column.name.as_str())))))
+                .map(|column| {
+                    (column, names.unique(&format!("{prefix}{}", identifier::pascal(column.name.as_str())), ""))
+                })
                 .collect(),
         )
     }
@@ -78,11 +81,11 @@ impl<'a> Enums<'a> {
                 out,
                 "\n#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]\npub enum {name} {{"
             );
-            let mut variants = Names::default();
+            let mut variants = UniqueNames::default();
             for member in column.values.iter() {
                 let variant = identifier::pascal(member);
                 let is_name = identifier::is_plain(&variant) && variant != "Self";
-                let variant = variants.unique(&if is_name { variant } else { format!("Member{variant}") });
+                let variant = variants.unique(&if is_name { variant } else { format!("Member{variant}") }, "");
                 let _ = writeln!(out, "    #[serde(rename = {})]\n    {variant},", quoted(member));
             }
             out.push_str("}\n");
@@ -96,14 +99,14 @@ impl<'a> Enums<'a> {
 
 fn write_struct(out: &mut String, name: &str, enums: &Enums<'_>, fields: &[(&Column, bool)]) {
     let _ = writeln!(out, "\n#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]\npub struct {name} {{");
-    let mut names = Names::default();
+    let mut names = UniqueNames::default();
     for (column, is_optional) in fields {
         let own = column.name.as_str();
         let mut field = identifier::snake(own);
         if RESERVED.contains(&field.as_str()) {
             field.push('_');
         }
-        let field = names.unique(&field);
+        let field = names.unique(&field, "");
         if field != own {
             let _ = writeln!(out, "    #[serde(rename = {})]", quoted(own));
         }

@@ -1,7 +1,7 @@
 //! Writes the TypeScript types of an [`Interface`], which tell `@selkie/client` the tables and fields of a key.
 
 use super::value::ValueType;
-use super::{Id, Interface, TableInterface, TooLong, check_length, identifier, kind};
+use super::{Id, Interface, TableInterface, TooLong, identifier, kind};
 use crate::query::catalog::Column;
 use serde_json::Value;
 use shared::policy::Action;
@@ -29,7 +29,7 @@ pub fn types(interface: &Interface) -> Result<String, TooLong> {
         line(&mut out, 2, &format!("{}: {{", property(database.as_str())));
         for table in tables {
             write_table(&mut out, table);
-            check_length(out.len())?;
+            interface.check_length(out.len())?;
         }
         line(&mut out, 2, "};");
     }

@@ -12,6 +12,9 @@ use shared::operation::read::select::{Selected, Selection, What};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// MariaDB's protocol counts at most 65,535 columns, and a read has some more columns than fields, such as keys.
+const RECORD_MAX_FIELDS: usize = 65_000;
+
 #[derive(Debug)]
 pub(super) struct Cells {
     cells: Vec<Cell>,
@@ -225,17 +228,18 @@ impl Cell {
     }
 }
 
-/// Returns the cell that shows whether a nested object has a record: a selected NOT NULL column, or else a new
+/// Returns the cell that shows whether a nested object has a record: a NOT NULL column in it, or else a new
 /// [`Expression::Presence`], which can't make equal rows distinct. If all columns are nullable, NULLs mean no record.
 fn presence(nest: &Nest, scope: &Scope<'_>, expressions: &mut Vec<Expression>) -> usize {
     let source = nest.source;
     let columns = scope.table(source).columns();
     let column_ref = |column| ColumnRef { source, column };
-    let never_null = |column: &usize| !columns[*column].nullable;
-    let known = (0..columns.len())
-        .filter(never_null)
-        .map(|column| Expression::Column(column_ref(column)))
-        .find_map(|sure| expressions.iter().position(|cell| *cell == sure));
+    let never_null = |column: &usize| columns.get(*column).is_some_and(|column| !column.nullable);
+    let is_sure = |cell: &Expression| match cell {
+        Expression::Column(found) => found.source == source && never_null(&found.column),
+        _ => false,
+    };
+    let known = expressions[nest.first..nest.end].iter().position(is_sure).map(|at| nest.first + at);
     known.unwrap_or_else(|| {
         let column_refs = match (0..columns.len()).find(never_null) {
             Some(sure) => vec![column_ref(sure)],
@@ -320,6 +324,10 @@ impl<'a> Builder<'a> {
         };
         if !self.names.insert(name.clone()) {
             return Err(taken("selectFields", &name));
+        }
+        if self.cells.cells.len() == RECORD_MAX_FIELDS {
+            return Err(invalid(format!("A record would have more than {RECORD_MAX_FIELDS} fields, the maximum."))
+                .with_hint("Name the fields in selectFields, also of the joined tables."));
         }
         self.cells.cells.push(Cell { expression, name, given });
         Ok(())

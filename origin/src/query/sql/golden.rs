@@ -277,7 +277,7 @@ fn relations() -> Relations {
         key("log", "post_id", "posts"),
     ];
     let primary = ["post_id", "user_id"].map(|name| FieldName::parse(name).unwrap()).to_vec();
-    Relations::new(&keys, &[(TableName::parse("links").unwrap(), primary)].into())
+    Relations::new(&keys, &[(TableName::parse("links").unwrap(), primary)].into(), usize::MAX).unwrap().0
 }
 
 fn shown_problem(problem: &Problem) -> String {

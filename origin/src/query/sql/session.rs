@@ -16,6 +16,8 @@ pub struct Effects {
     pub session: Session,
     pub schema: Schema,
     pub results: Results,
+    /// Whether a result may have more than 65,535 columns.
+    pub is_wide: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +61,7 @@ pub fn effects(text: &str) -> Option<Effects> {
             Schema::Changed
         },
         results: if reads || writes { Results::One } else { Results::Any },
+        is_wide: may_exceed_columns(text),
     })
 }
 
@@ -112,6 +115,20 @@ pub fn combines_rows(text: &str) -> bool {
         }
         depth == 0 && token.word().is_some_and(|word| is_one_of(&COMBINING, word))
     })
+}
+
+/// Whether a result of the statement may have more than 65,535 columns, judged by signs and words alone: true for many
+/// statements with fewer columns, false only if there can't be more.
+fn may_exceed_columns(text: &str) -> bool {
+    const COLUMNS_MAX_COUNT: usize = 65_535;
+    /// MariaDB's maximum for a table or view.
+    const TABLE_COLUMNS_MAX_COUNT: usize = 4_096;
+    let count = |sign: u8| memchr::memchr_iter(sign, text.as_bytes()).count();
+    let (commas, stars) = (count(b','), count(b'*'));
+    // Each star stands for the columns of some of the tables, which commas and joins separate.
+    let joins = || text.as_bytes().windows(4).filter(|word| word.eq_ignore_ascii_case(b"JOIN")).count();
+    let tables = if stars == 0 { 0 } else { 1 + commas + joins() };
+    1 + commas + stars.saturating_mul(tables).saturating_mul(TABLE_COLUMNS_MAX_COUNT) > COLUMNS_MAX_COUNT
 }
 
 const STATEFUL: [&str; 10] = [
@@ -271,6 +288,24 @@ mod tests {
         for text in ["SELECT MAX(b) FROM (SELECT 1 b UNION SELECT 2) t", "SELECT `over`, 'union' -- over\n"] {
             assert!(!combines_rows(text), "{text}");
         }
+    }
+
+    #[test]
+    fn only_many_commas_or_stars_may_exceed_the_columns_of_a_result() {
+        let (list, sum) = (["1"; 65_536].join(","), ["a * b"; 65_536].join(" + "));
+        let joined = ["a"; 16].join(" join ");
+        for text in
+            [format!("SELECT {list}"), format!("SELECT * FROM {joined}"), "SELECT a.*,a.*,b.*,b.* FROM a,b".into()]
+        {
+            assert!(may_exceed_columns(&text), "{:.80}", text);
+        }
+        let few = ["a"; 15].join(" join ");
+        for text in
+            [format!("SELECT {}", &list[2..]), format!("SELECT * FROM {few}"), "SELECT COUNT(*), a FROM t".into()]
+        {
+            assert!(!may_exceed_columns(&text), "{:.80}", text);
+        }
+        assert!(may_exceed_columns(&format!("SELECT {sum}, 1 FROM a JOIN b")));
     }
 
     #[test]

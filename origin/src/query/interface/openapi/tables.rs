@@ -22,7 +22,7 @@ pub(super) fn encoded(name: &str) -> String {
 pub(super) fn paths(
     interface: &Interface,
     templates: &[Template],
-    separator: &mut Separator,
+    separator: &mut Separator<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), WriteError> {
     let templates = completed(templates);
@@ -84,7 +84,7 @@ fn id_schema(column: &Column) -> Value {
 pub(super) fn schemas(
     table: &TableInterface,
     interface: &Interface,
-    separator: &mut Separator,
+    separator: &mut Separator<'_>,
     out: &mut Vec<u8>,
 ) -> Result<(), WriteError> {
     let component = table.component();
@@ -92,14 +92,14 @@ pub(super) fn schemas(
     let selected = match table.may(Action::Read) {
         true => {
             separator.write(out)?;
-            object(&name, &json!({"type": "object"}), record(table, interface), out)?;
+            object(&name, &json!({"type": "object"}), record(table, interface), interface, out)?;
             let visible = table.table().visible_columns();
             let required: Vec<_> = visible.iter().map(|column| column.name.as_str()).collect();
             // Generators that check fields at run time (openapi-python-client) use the only part of `allOf` instead of
             // the record, so they also accept records of which a call selects fields.
             let head = json!({"type": "object", "required": required, "allOf": [reference(&name)]});
             separator.write(out)?;
-            object(&component, &head, record(table, interface), out)?;
+            object(&component, &head, record(table, interface), interface, out)?;
             name.as_str()
         }
         false => "SelectedFields",
@@ -107,11 +107,11 @@ pub(super) fn schemas(
     let selected = reference(selected);
     if table.may(Action::Insert) {
         separator.write(out)?;
-        insert(table, &format!("{component}.insert"), out)?;
+        insert(table, &format!("{component}.insert"), interface, out)?;
     }
     if table.may(Action::Update) {
         separator.write(out)?;
-        update(table, &format!("{component}.update"), out)?;
+        update(table, &format!("{component}.update"), interface, out)?;
     }
     let mut write = |part: &str, schema: &Value| {
         separator.write(out)?;
@@ -143,13 +143,14 @@ fn object<'a>(
     name: &str,
     head: &Value,
     properties: impl Iterator<Item = (&'a str, Value)>,
+    interface: &Interface,
     out: &mut Vec<u8>,
 ) -> Result<(), WriteError> {
     member(name, head, out)?;
     // Removes the closing brace of the head.
     out.pop();
     out.extend_from_slice(br#","properties":{"#);
-    let mut separator = Separator::default();
+    let mut separator = Separator::of(interface);
     for (name, schema) in properties {
         separator.write(out)?;
         member(name, &schema, out)?;
@@ -192,7 +193,7 @@ fn related(relation: &Relation, table: &TableInterface, interface: &Interface) -
     }
 }
 
-fn insert(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
+fn insert(table: &TableInterface, name: &str, interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let given = table.given(Action::Insert);
     let (_, set) = table.access.fields(Action::Insert);
     let is_required = |column: &&&Column| column.required() && !set.contains(&column.name.as_str());
@@ -203,10 +204,10 @@ fn insert(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), W
         (column.name.as_str(), if takes_null { or_null(schema) } else { schema })
     });
     let head = json!({"type": "object", "additionalProperties": false, "required": required});
-    object(name, &head, properties, out)
+    object(name, &head, properties, interface, out)
 }
 
-fn update(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), WriteError> {
+fn update(table: &TableInterface, name: &str, interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
     let given = table.given(Action::Update);
     let properties = given.iter().map(|column| {
         let kind = ValueType::of(column);
@@ -218,7 +219,13 @@ fn update(table: &TableInterface, name: &str, out: &mut Vec<u8>) -> Result<(), W
         };
         (column.name.as_str(), schema)
     });
-    object(name, &json!({"type": "object", "additionalProperties": false, "minProperties": 1}), properties, out)
+    object(
+        name,
+        &json!({"type": "object", "additionalProperties": false, "minProperties": 1}),
+        properties,
+        interface,
+        out,
+    )
 }
 
 impl TableInterface {

@@ -2,7 +2,10 @@
 //! match a member without trailing spaces, and without case if the column's collation ignores case. Stored values and
 //! keys are refused only if they can't be a member under any collation; MariaDB decides the rest.
 
-use crate::query::catalog::{CaseSensitivity, Members};
+use crate::query::catalog::{CaseSensitivity, Likeness, Members};
+
+/// The maximum number of a SET's members in a value, each as often as it is repeated. A SET has 64 members at most.
+const PARTS_MAX_COUNT: usize = 4_096;
 
 /// Finds a condition's member. Empty text matches itself: without strict SQL mode, it is stored for an invalid value.
 pub(super) fn named<'a>(members: &'a Members, text: &str, case: CaseSensitivity) -> Option<&'a str> {
@@ -17,7 +20,7 @@ pub(super) fn all_named(members: &Members, text: &str, case: CaseSensitivity) ->
     if text.is_empty() {
         return Some(String::new());
     }
-    let indexes = text.split(',').map(|part| index_of(members, part, case));
+    let indexes = parts(text)?.map(|part| index_of(members, part, case));
     let mut indexes = indexes.collect::<Option<Vec<_>>>()?;
     indexes.sort_unstable();
     indexes.dedup();
@@ -26,13 +29,11 @@ pub(super) fn all_named(members: &Members, text: &str, case: CaseSensitivity) ->
 }
 
 fn index_of(members: &Members, text: &str, case: CaseSensitivity) -> Option<usize> {
-    let bare = |text: &str| match case {
-        CaseSensitivity::Sensitive => text.trim_end_matches(' ').to_owned(),
-        CaseSensitivity::Insensitive => text.trim_end_matches(' ').to_lowercase(),
+    let likeness = match case {
+        CaseSensitivity::Sensitive => Likeness::Padded,
+        CaseSensitivity::Insensitive => Likeness::Case,
     };
-    let exact = members.iter().position(|member| member == text);
-    let wanted = bare(text);
-    exact.or_else(|| members.iter().position(|member| bare(member) == wanted))
+    members.find(text, Likeness::Exact).or_else(|| members.find(text, likeness))
 }
 
 pub(super) fn one<'a>(members: &Members, text: &'a str) -> Option<&'a str> {
@@ -47,18 +48,22 @@ pub(super) fn several(members: &Members, text: &str) -> Option<String> {
     if text.is_empty() {
         return Some(String::new());
     }
-    let mut parts: Vec<(usize, &str)> = Vec::new();
-    for part in text.split(',') {
+    let mut found: Vec<(usize, &str)> = Vec::new();
+    for part in parts(text)? {
         match find(members, part) {
-            MemberMatch::At(index) => parts.push((index, part)),
+            MemberMatch::At(index) => found.push((index, part)),
             MemberMatch::Perhaps => return Some(text.to_owned()),
             MemberMatch::No => return None,
         }
     }
-    parts.sort_unstable_by_key(|(index, _)| *index);
-    parts.dedup_by_key(|(index, _)| *index);
-    let parts: Vec<&str> = parts.into_iter().map(|(_, part)| part).collect();
-    Some(parts.join(","))
+    found.sort_unstable_by_key(|(index, _)| *index);
+    found.dedup_by_key(|(index, _)| *index);
+    let found: Vec<&str> = found.into_iter().map(|(_, part)| part).collect();
+    Some(found.join(","))
+}
+
+fn parts(text: &str) -> Option<impl Iterator<Item = &str>> {
+    text.split(',').nth(PARTS_MAX_COUNT).is_none().then(|| text.split(','))
 }
 
 enum MemberMatch {
@@ -68,19 +73,17 @@ enum MemberMatch {
 }
 
 fn find(members: &Members, text: &str) -> MemberMatch {
-    if let Some(index) = members.iter().position(|member| member == text) {
+    if let Some(index) = members.find(text, Likeness::Exact) {
         return MemberMatch::At(index);
     }
     // MariaDB takes a number for a member's index, even with whitespace around it.
     if text.trim().parse::<i64>().is_ok() {
         return MemberMatch::No;
     }
-    let bare = |text: &str| text.trim_end_matches(' ').to_ascii_lowercase();
-    let wanted = bare(text);
-    match members.iter().position(|member| bare(member) == wanted) {
+    match members.find(text, Likeness::AsciiCase) {
         Some(index) => MemberMatch::At(index),
         // A collation may treat é as e.
-        None if !text.is_ascii() || members.iter().any(|member| !member.is_ascii()) => MemberMatch::Perhaps,
+        None if !text.is_ascii() || !members.is_ascii() => MemberMatch::Perhaps,
         None => MemberMatch::No,
     }
 }
@@ -141,5 +144,22 @@ mod tests {
             assert_eq!(several(&plain, text), None, "{text:?}");
         }
         assert_eq!(several(&members(&["é", "y"]), "y,e").as_deref(), Some("y,e"));
+        assert_eq!(several(&plain, &["x"; PARTS_MAX_COUNT].join(",")).as_deref(), Some("x"));
+        assert_eq!(several(&plain, &["x"; PARTS_MAX_COUNT + 1].join(",")), None);
+        for text in [["x"; PARTS_MAX_COUNT + 1].join(","), "é".repeat(8 * 1024 * 1024)] {
+            assert_eq!(all_named(&plain, &text, CaseSensitivity::Insensitive), None);
+        }
+    }
+
+    #[test]
+    fn many_values_are_looked_up_among_many_members() {
+        // A comparison with each member would take very long.
+        let names: Vec<String> = (0..16_000).map(|n| format!("é{n}")).collect();
+        let many: Members = names.iter().collect();
+        for name in names.iter().cycle().take(50_000) {
+            let wanted = name.to_uppercase();
+            assert_eq!(named(&many, &wanted, CaseSensitivity::Insensitive), Some(name.as_str()));
+            assert_eq!(one(&many, &wanted), Some(wanted.as_str()));
+        }
     }
 }
