@@ -51,6 +51,8 @@ pub struct CatchUp {
     reader: LogReader,
     /// Pieces that were read from the log, and that no page has used.
     next: VecDeque<Arc<LogPiece>>,
+    /// Whether the log's end was read: MariaDB then closes the connection.
+    has_ended: bool,
     _slot: Guard,
 }
 
@@ -85,7 +87,7 @@ impl CatchUps {
             followed.insert(path.clone(), facts.ancestors.clone());
         }
         let reader = self.0.source.open(place.position.clone(), LogExtent::ToEnd, followed).await?;
-        Ok(CatchUp { reader, next: VecDeque::new(), _slot: slot })
+        Ok(CatchUp { reader, next: VecDeque::new(), has_ended: false, _slot: slot })
     }
 
     fn take(&self, project: &ProjectName, tables: &[TablePath], place: &Place) -> Option<CatchUp> {
@@ -119,7 +121,16 @@ impl CatchUp {
         if let Some(piece) = self.next.pop_front() {
             return Ok(Some(piece));
         }
-        Ok(self.reader.next().await?.map(Arc::new))
+        if self.has_ended {
+            return Ok(None);
+        }
+        let piece = self.reader.next().await?;
+        self.has_ended = piece.is_none();
+        Ok(piece.map(Arc::new))
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     /// The position after the last whole transaction that was read.

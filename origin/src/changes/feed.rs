@@ -419,7 +419,9 @@ impl Feed {
             position.includes(piece.gtid)
                 || after.is_some_and(|(gtid, number)| gtid == piece.gtid && piece.number <= number)
         };
-        for piece in state.recent.iter().filter(|piece| !is_read(piece)) {
+        // The pieces are in the log's order, so those before a position of the log come first.
+        let unread = state.recent.partition_point(|piece| is_read(piece));
+        for piece in state.recent.range(unread..) {
             if bytes >= max_bytes {
                 return Some(Recent { pieces, head: None });
             }

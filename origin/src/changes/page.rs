@@ -129,11 +129,13 @@ impl Pager<'_> {
         builder.restart();
         let (project, caller) = (self.lessee.project, self.lessee.caller);
         let mut log = self.catch_ups.open((project, caller), tables, &builder.place).await?;
+        // The log may have gone on since an earlier page read its end.
+        let is_stale = log.has_ended();
         loop {
             let (pieces, is_end) = gather(&mut log).await?;
             self.add(&mut builder, &pieces).await?;
             if is_end && !builder.is_full && !builder.is_broken {
-                return Ok(builder.finish(Some(log.position().clone())));
+                return Ok(builder.finish(Some(log.position().clone()).filter(|_| !is_stale)));
             }
             if builder.is_full || builder.is_broken || began.elapsed() > PAGE_TIME {
                 let page = builder.finish(None);

@@ -41,9 +41,17 @@ impl World {
         self.call(Method::GET, &path).send().await
     }
 
+    /// Reads by pages of one change, all of which a reader of the log may have read with the first.
     async fn keys_since(&self, token: &str) -> Vec<Value> {
-        let page = Page::of(&self.changes(&format!("since={token}")).await);
-        page.changes.iter().map(|change| change["key"].clone()).collect()
+        let (mut keys, mut token) = (Vec::new(), token.to_owned());
+        loop {
+            let page = Page::of(&self.changes(&format!("since={token}&limit=1")).await);
+            keys.extend(page.changes.iter().map(|change| change["key"].clone()));
+            if page.is_up_to_date {
+                return keys;
+            }
+            token = page.next;
+        }
     }
 
     async fn reason(&self, token: &str) -> Value {
