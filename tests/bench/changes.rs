@@ -19,6 +19,7 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, ValueEnum, value_parser};
 use mysql_async::{Conn, prelude::Queryable as _};
+use rustix::process::Signal;
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
@@ -125,12 +126,12 @@ async fn measure(asked: &Changes) -> Result<()> {
         machine = Machine::of(&mut on.admin).await?;
         let found = match part {
             Part::Latency => latency(&on, of(20_000)).await,
-            Part::Backlog => backlog(on, of(200_000)).await,
-            Part::Ignored => ignored(on, of(1_000_000)).await,
+            Part::Backlog => backlog(&mut on, of(200_000)).await,
+            Part::Ignored => ignored(&mut on, of(1_000_000)).await,
             Part::Waiting => waiting(&mut on, of(10_000), of(200)).await,
             Part::Writers => writers(&on, of(10)).await,
         };
-        figures.extend(found.with_context(|| format!("{part:?}"))?);
+        figures.extend(found.with_context(|| format!("{part:?}: {}", selkie::last_lines(&on.mariadb)))?);
     }
     let mut text = format!(
         "{}: {}, {} cores, MariaDB {}; load, origin and MariaDB together\n\n",
@@ -166,10 +167,12 @@ impl Subject {
     }
 
     /// Replaces the origin by one that has read nothing of the log.
-    async fn restart(self) -> Result<Self> {
-        drop(self.process);
+    async fn restart(&mut self) -> Result<()> {
+        self.process.signal(Signal::KILL);
         let (process, address) = selkie::serve(&self.binary, &self.mariadb, &[]).await?;
-        Ok(Self { process, endpoint: Endpoint { address, ..self.endpoint }, ..self })
+        self.process = process;
+        self.endpoint.address = address;
+        Ok(())
     }
 
     async fn session(&self) -> Result<Conn> {
@@ -259,7 +262,7 @@ async fn latency(on: &Subject, count: usize) -> Result<Vec<Figure>> {
 }
 
 /// Changes that wait for one reader, by three ways.
-async fn backlog(mut on: Subject, count: usize) -> Result<Vec<Figure>> {
+async fn backlog(on: &mut Subject, count: usize) -> Result<Vec<Figure>> {
     const ROWS: usize = 100;
     let (mut reader, wanted) = (Reader::new(&on.endpoint, "orders"), Some(AtLeast(20_000.0)));
     let token = reader.now(&mut reader.connect().await?).await?;
@@ -271,7 +274,7 @@ async fn backlog(mut on: Subject, count: usize) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for way in ["event stream, from memory", "pages of 1,000, from memory", "pages of 1,000, from the log"] {
         if way.ends_with("log") {
-            on = on.restart().await?;
+            on.restart().await?;
             reader = reader.at(on.endpoint.address);
         }
         let (cpu, began) = (on.cpu()?, Instant::now());
@@ -302,7 +305,7 @@ async fn backlog(mut on: Subject, count: usize) -> Result<Vec<Figure>> {
 }
 
 /// Rows of another table than the reader's, as they are inserted and from the log.
-async fn ignored(mut on: Subject, count: usize) -> Result<Vec<Figure>> {
+async fn ignored(on: &mut Subject, count: usize) -> Result<Vec<Figure>> {
     const ROWS: usize = 1_000;
     let reader = Reader::new(&on.endpoint, "orders");
     let token = reader.now(&mut reader.connect().await?).await?;
@@ -334,7 +337,7 @@ async fn ignored(mut on: Subject, count: usize) -> Result<Vec<Figure>> {
     timeout(ARRIVAL, comes.recv()).await?.context("the stream ended")?;
     let (seconds, cpu) = (began.elapsed().as_secs_f64(), on.cpu()?.saturating_sub(cpu).as_secs_f64());
     stream.abort();
-    on = on.restart().await?;
+    on.restart().await?;
     let (before, began) = (on.cpu()?, Instant::now());
     let found = read_all(&reader.at(on.endpoint.address), &token).await?;
     ensure!(found == 1, "{found} changes came");

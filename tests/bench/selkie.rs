@@ -180,7 +180,7 @@ async fn wait_until_ready(address: SocketAddr) -> Result<()> {
     bail!("selkie is not ready within {} s", START_TRIES / 100)
 }
 
-fn last_lines(mariadb: &MariaDb) -> String {
+pub(crate) fn last_lines(mariadb: &MariaDb) -> String {
     let text = fs::read_to_string(mariadb.directory().join("selkie.log")).unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     lines[lines.len().saturating_sub(5)..].join("\n")
