@@ -51,21 +51,37 @@ impl<'a> Query<'a> {
 
     /// Returns the number of the session's `collation` in which the statement was sent.
     pub fn collation(&self) -> Option<u16> {
+        let [low, high, ..] = self.variable(4)? else {
+            return None;
+        };
+        Some(u16::from_le_bytes([*low, *high]))
+    }
+
+    /// Returns the bits of the session's `sql_mode`.
+    pub fn sql_mode(&self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.variable(1)?.try_into().ok()?))
+    }
+
+    fn variable(&self, wanted: u8) -> Option<&'a [u8]> {
         let mut reader = Reader::new(self.event, 0, self.status);
         let part = "a variable";
         loop {
-            // The variables that may be before the character set. Others end the search.
-            let length = match reader.u8(part).ok()? {
+            let code = reader.u8(part).ok()?;
+            // The variables up to the character set. Others end the search.
+            let length = match code {
                 0 | 3 => 4,
                 1 | 129 => 8,
                 2 => usize::from(reader.u8(part).ok()?) + 1,
+                4 => 6,
                 6 => usize::from(reader.u8(part).ok()?),
                 128 => 3,
                 131 => usize::from(reader.u8(part).ok()?) * 4,
-                4 => return reader.u16(part).ok(),
                 _ => return None,
             };
-            reader.take(length, part).ok()?;
+            let value = reader.take(length, part).ok()?;
+            if code == wanted {
+                return Some(value);
+            }
         }
     }
 }

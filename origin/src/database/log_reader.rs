@@ -281,7 +281,7 @@ impl LogReader {
             }
             Body::Query(query) => {
                 let text = query.statement(DECOMPRESSED_MAX_BYTES)?;
-                return Ok(self.add_statement(&text, query.database));
+                return Ok(self.add_statement(&text, query.sql_mode().unwrap_or_default(), query.database));
             }
             Body::Xid(_) => return Ok(self.end()),
             Body::XaPrepare(prepare) => {
@@ -354,7 +354,7 @@ impl LogReader {
         }
     }
 
-    fn add_statement(&mut self, statement: &[u8], database: &[u8]) -> Option<LogPiece> {
+    fn add_statement(&mut self, statement: &[u8], sql_mode: u64, database: &[u8]) -> Option<LogPiece> {
         use statement::StatementEffect as Effect;
         let group = self.group.as_mut()?;
         match statement::effect(statement) {
@@ -385,18 +385,18 @@ impl LogReader {
             }
             Effect::Tables { empties } => {
                 let reason = if empties { ResyncReason::Truncated } else { ResyncReason::SchemaChanged };
-                for table in self.followed.named_in(statement, database) {
+                for table in self.followed.named_in(statement, sql_mode, database) {
                     group.add_break(Some(table), reason);
                 }
             }
             Effect::DropsDatabase => {
-                for table in self.followed.in_databases(statement, b"") {
+                for table in self.followed.in_databases(statement, sql_mode, b"") {
                     group.add_break(Some(table), ResyncReason::SchemaChanged);
                 }
             }
             Effect::Rows => {
-                // Triggers and functions of the statement may change any table of these databases.
-                for table in self.followed.in_databases(statement, database) {
+                // Its triggers and functions may change any table there.
+                for table in self.followed.in_databases(statement, sql_mode, database) {
                     group.add_break(Some(table), ResyncReason::StatementLogged);
                 }
             }

@@ -71,7 +71,8 @@ static RELATIONS: LazyLock<Relations> = LazyLock::new(|| {
         key("log", "post_id", "posts"),
         key("post_tags", "post_id", "posts"),
     ];
-    Relations::new(&keys, &[(table("links"), vec![field("post_id"), field("user_id")])].into())
+    let link_keys = [(table("links"), vec![field("post_id"), field("user_id")])].into();
+    Relations::new(&keys, &link_keys, usize::MAX).map(|(relations, _)| relations).unwrap_or_default()
 });
 
 #[must_use]

@@ -5,6 +5,7 @@ use super::statement;
 use binlog::RowsKind;
 use shared::ident::{DatabaseName, TableName};
 use shared::operation::TablePath;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -20,6 +21,8 @@ struct Sets {
     followed: HashMap<TablePath, Ancestors>,
     /// By ancestor: the followed tables that the ancestor reaches.
     reached: HashMap<TablePath, HashSet<TablePath>>,
+    /// All of these tables by their names, in lower case as far as they are ASCII.
+    by_name: HashMap<Box<[u8]>, HashSet<TablePath>>,
 }
 
 /// The tables whose deletes and updates change rows of a table by foreign keys with `CASCADE` or `SET NULL`, directly
@@ -83,6 +86,9 @@ impl FollowedTables {
         for ancestor in ancestors.all() {
             sets.reached.entry(ancestor.clone()).or_default().insert(table.clone());
         }
+        for path in ancestors.all().chain([&table]) {
+            sets.by_name.entry(folded(path).into()).or_default().insert(path.clone());
+        }
         sets.followed.insert(table, ancestors);
         self.generation.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -117,23 +123,43 @@ impl FollowedTables {
         })
     }
 
-    /// The followed tables that a statement names, and those of which the statement names an ancestor, whose foreign
-    /// keys it may change. Tables of `default_database`, the session's database, may be named without their database.
-    pub(super) fn named_in(&self, statement: &[u8], default_database: &[u8]) -> Vec<TablePath> {
-        let is_named = |table: &TablePath| {
-            let names = |name: &str| statement::has_word(statement, name.as_bytes());
-            let database = table.database.as_str();
-            names(table.table.as_str()) && (default_database == database.as_bytes() || names(database))
-        };
-        self.filter(|table, ancestors| is_named(table) || ancestors.all().any(is_named))
+    /// The followed tables that a statement names, by its own or the session's database, and those of which it names an
+    /// ancestor, whose foreign keys it may change.
+    pub(super) fn named_in(&self, statement: &[u8], sql_mode: u64, default_database: &[u8]) -> HashSet<TablePath> {
+        let mut named = HashSet::new();
+        self.read(|sets| {
+            let mut folded = Vec::new();
+            for (database, name) in statement::names(statement, sql_mode) {
+                folded.clear();
+                folded.extend(name.iter().map(u8::to_ascii_lowercase));
+                let database = database.as_deref().unwrap_or(default_database);
+                let of_name = sets.by_name.get(&*folded).into_iter().flatten();
+                for path in of_name.filter(|path| path.database.as_str().as_bytes().eq_ignore_ascii_case(database)) {
+                    named.extend(sets.followed.get_key_value(path).map(|(path, _)| path.clone()));
+                    named.extend(sets.reached.get(path).into_iter().flatten().cloned());
+                }
+            }
+        });
+        if std::str::from_utf8(statement).is_err() {
+            // Its names are in a character set that is not decoded here.
+            let is_of_session = |table: &TablePath| table.database.as_str().as_bytes() == default_database;
+            let is_ascii = |table: &TablePath| table.database.as_str().is_ascii() && table.table.as_str().is_ascii();
+            named.extend(self.filter(|table, ancestors| {
+                ancestors.all().chain([table]).any(|table| !is_ascii(table))
+                    && (is_of_session(table)
+                        || statement::names(statement, sql_mode).any(|(database, _)| {
+                            database.is_some_and(|it| !it.is_ascii() || *it == *table.database.as_str().as_bytes())
+                        }))
+            }));
+        }
+        named
     }
 
-    /// The followed tables in the databases that a statement names and in the session's database.
-    pub(super) fn in_databases(&self, statement: &[u8], default_database: &[u8]) -> Vec<TablePath> {
-        self.filter(|table, _| {
-            let database = table.database.as_str().as_bytes();
-            default_database == database || statement::has_word(statement, database)
-        })
+    /// The followed tables of the databases that a statement names, and of the session's database.
+    pub(super) fn in_databases(&self, statement: &[u8], sql_mode: u64, default_database: &[u8]) -> Vec<TablePath> {
+        let names = statement::names(statement, sql_mode).map(|(_, name)| name);
+        let names: HashSet<Cow<'_, [u8]>> = names.chain([default_database.into()]).collect();
+        self.filter(|table, _| names.contains(table.database.as_str().as_bytes()))
     }
 
     fn filter(&self, is_meant: impl Fn(&TablePath, &Ancestors) -> bool) -> Vec<TablePath> {
@@ -155,10 +181,29 @@ impl Sets {
                 reached.remove(table);
                 if reached.is_empty() {
                     self.reached.remove(ancestor);
+                    self.forget_name(ancestor);
                 }
             }
         }
+        self.forget_name(table);
     }
+
+    fn forget_name(&mut self, table: &TablePath) {
+        if self.followed.contains_key(table) || self.reached.contains_key(table) {
+            return;
+        }
+        let name = folded(table);
+        if let Some(paths) = self.by_name.get_mut(&*name) {
+            paths.remove(table);
+            if paths.is_empty() {
+                self.by_name.remove(&*name);
+            }
+        }
+    }
+}
+
+fn folded(table: &TablePath) -> Vec<u8> {
+    table.table.as_str().as_bytes().to_ascii_lowercase()
 }
 
 /// The path of a logged table; `None` for a name that no table of the API can have.
@@ -196,8 +241,29 @@ mod tests {
             assert_eq!(followed.reached_from(&table(changed), kind), reached, "{changed} {kind:?}");
         }
         assert!(followed.concerns(&table("users")) && !followed.concerns(&table("y")));
-        assert_eq!(followed.named_in(b"ALTER TABLE lines ADD a int", b"shop"), [table("lines")]);
-        assert_eq!(followed.named_in(b"ALTER TABLE lines ADD a int", b"other"), []);
-        assert_eq!(followed.named_in(b"ALTER TABLE shop.lines ADD a int", b"other"), [table("lines")]);
+    }
+
+    #[test]
+    fn a_statement_names_tables_of_its_databases() {
+        let followed = FollowedTables::default();
+        followed.insert(table("lines"), Ancestors::of(&table("lines"), &[key("lines", "orders", true, false)]));
+        followed.insert(table("naïve"), Ancestors::default());
+        let lines = || HashSet::from([table("lines")]);
+        for (statement, database, expected) in [
+            (&b"ALTER TABLE lines ADD a int"[..], "shop", lines()),
+            (b"ALTER TABLE Lines ADD a int", "other", HashSet::new()),
+            (b"ALTER TABLE shop . `lines` ADD a int", "other", lines()),
+            (b"DROP TABLE orders", "shop", lines()),
+            (b"ALTER TABLE mine ADD shop int, ADD `lines` int, COMMENT \"shop.lines\"", "other", HashSet::new()),
+            (b"DROP TABLE na\xefve", "shop", HashSet::from([table("naïve")])),
+            (b"DROP TABLE shop.na\xefve", "", HashSet::from([table("naïve")])),
+            (b"DROP TABLE na\xefve", "other", HashSet::new()),
+        ] {
+            let shown = String::from_utf8_lossy(statement);
+            assert_eq!(followed.named_in(statement, 0, database.as_bytes()), expected, "{shown}");
+        }
+        followed.remove(&table("lines"));
+        followed.remove(&table("naïve"));
+        assert!(followed.read(|sets| sets.by_name.is_empty() && sets.reached.is_empty()));
     }
 }

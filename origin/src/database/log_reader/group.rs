@@ -4,6 +4,7 @@ use super::{Break, LogPiece, ResyncReason, RowChange, TableRows};
 use crate::database::position::Gtid;
 use binlog::GtidEvent;
 use shared::operation::TablePath;
+use std::collections::HashSet;
 
 pub(super) struct Group {
     gtid: Gtid,
@@ -15,6 +16,8 @@ pub(super) struct Group {
     rows: Vec<TableRows>,
     bytes: usize,
     breaks: Vec<Break>,
+    /// The tables of rows that were passed on.
+    passed_on: HashSet<TablePath>,
     /// The names of the savepoints, and the number of [`Self::rows`] before each.
     savepoints: Vec<(Vec<u8>, usize)>,
 }
@@ -36,6 +39,7 @@ impl Group {
             rows: Vec::new(),
             bytes: 0,
             breaks: Vec::new(),
+            passed_on: HashSet::new(),
             savepoints: Vec::new(),
         }
     }
@@ -95,28 +99,30 @@ impl Group {
                 self.rows.truncate(rows);
                 self.bytes = self.rows.iter().flat_map(|rows| &rows.changes).map(RowChange::bytes).sum();
             }
-            None => self.break_all(ResyncReason::StatementLogged),
+            None => self.break_own(),
         }
     }
 
-    /// MariaDB logs a rolled-back transaction only if it changed tables of an engine without transactions, such as
-    /// MyISAM, whose changes stay. The log does not tell which tables those are, so each table of the transaction gets
-    /// a break.
+    /// Breaks the tables whose rows the transaction changed so far: other tables, perhaps of other projects, must not
+    /// suffer from it.
+    fn break_own(&mut self) {
+        let own = self.rows.iter().map(|rows| &rows.table.path).chain(&self.passed_on);
+        let own: HashSet<TablePath> = own.cloned().collect();
+        own.into_iter().for_each(|table| self.add_break(Some(table), ResyncReason::StatementLogged));
+    }
+
+    /// The log keeps a transaction that was rolled back only for its changes in engines without transactions, which are
+    /// not told from the others.
     pub(super) fn roll_back(&mut self) {
-        let tables = self.rows.iter().map(|rows| rows.table.path.clone()).collect::<Vec<_>>();
-        for table in tables {
-            self.add_break(Some(table), ResyncReason::StatementLogged);
-        }
+        self.break_own();
         self.take_rows();
-        if self.pieces > 0 {
-            self.break_all(ResyncReason::StatementLogged);
-        }
     }
 
     /// Takes the rows read so far, to pass them on before the transaction ends. Forgets the savepoints: rows that were
     /// passed on can't be rolled back.
     pub(super) fn pass_on(&mut self) -> LogPiece {
         self.savepoints.clear();
+        self.passed_on.extend(self.rows.iter().map(|rows| rows.table.path.clone()));
         self.piece(false)
     }
 

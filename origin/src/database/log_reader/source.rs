@@ -16,7 +16,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// The time limit for opening a connection, with the statements before the first event.
+/// Maximum number of databases through which foreign keys are followed.
+const DATABASES_MAX_COUNT: usize = 32;
+/// The time limit for opening a connection and for the statements before the log is streamed.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
@@ -209,8 +211,22 @@ impl LogSource {
         let (database, name) = (table.database.as_str(), table.table.as_str());
         let asking = async {
             let mut conn = self.connect().await?;
-            let keys: Vec<Key> =
-                typed_rows::all(conn.exec_iter(KEYS, (database,))).await.map_err(|error| fault(&error))?;
+            // A chain of foreign keys may go through other databases.
+            let mut keys: Vec<Key> = Vec::new();
+            let mut databases = vec![database.to_owned()];
+            for at in 0..DATABASES_MAX_COUNT {
+                let Some(database) = databases.get(at) else {
+                    break;
+                };
+                let asked = conn.exec_iter(KEYS, (database.as_str(),));
+                let found: Vec<Key> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
+                for (_, _, parent, ..) in &found {
+                    if !databases.contains(parent) {
+                        databases.push(parent.clone());
+                    }
+                }
+                keys.extend(found);
+            }
             let asked = conn.exec_iter(ROW_END, (database, name, database, name));
             let row_end: Option<String> = typed_rows::first(asked).await.map_err(|error| fault(&error))?;
             let asked = conn.exec_iter(GENERATED, (database, name));

@@ -2,6 +2,8 @@
 //! that the log does not show. Reads only the first words of a statement, and searches it for names. In doubt, a
 //! statement counts as changing a table.
 
+use std::borrow::Cow;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatementEffect<'a> {
     Nothing,
@@ -46,8 +48,8 @@ pub(super) fn effect(statement: &[u8]) -> StatementEffect<'_> {
         },
         b"TRUNCATE" => Effect::Tables { empties: true },
         b"REPAIR" => Effect::Tables { empties: false },
-        b"RENAME" if upper(next()) == b"TABLE" => Effect::Tables { empties: false },
-        b"RENAME" => Effect::Nothing,
+        b"RENAME" if upper(next()) == b"USER" => Effect::Nothing,
+        b"RENAME" => Effect::Tables { empties: false },
         verb @ (b"CREATE" | b"ALTER" | b"DROP") => definition(statement, verb, words),
         _ => Effect::Rows,
     }
@@ -69,12 +71,37 @@ fn definition<'a>(statement: &[u8], verb: &[u8], words: Words<'a>) -> StatementE
     StatementEffect::Tables { empties: false }
 }
 
-/// Whether the word, a name or a keyword, is in the statement outside of strings and comments. Ignores the case.
-pub(super) fn has_word(statement: &[u8], word: &[u8]) -> bool {
+fn has_word(statement: &[u8], word: &[u8]) -> bool {
     Words(statement).any(|found| found.eq_ignore_ascii_case(word))
-        // `Words` splits names with special characters, and only the case of ASCII letters is ignored. Such names are
-        // searched as bytes, also in strings and comments.
-        || (!word.iter().all(|byte| is_word(*byte) && byte.is_ascii()) && memchr::memmem::find(statement, word).is_some())
+}
+
+/// The names in a statement, and what stands before the dot before each. Strings have none, if `sql_mode` is the
+/// session's. Keywords count as names.
+pub(super) fn names(statement: &[u8], sql_mode: u64) -> impl Iterator<Item = (Option<Cow<'_, [u8]>>, Cow<'_, [u8]>)> {
+    let mut tokens = Tokens { rest: statement, sql_mode };
+    let (mut before, mut dotted) = (None, false);
+    std::iter::from_fn(move || {
+        loop {
+            let name = match tokens.next()? {
+                Token::Word(word) => Some(Cow::Borrowed(word)),
+                Token::Name(name) => Some(name),
+                Token::Other(b'.') if before.is_some() => {
+                    dotted = true;
+                    continue;
+                }
+                Token::Other(byte) if byte.is_ascii_whitespace() => continue,
+                Token::Other(_) => None,
+            };
+            match name {
+                Some(name) => {
+                    let database = before.take().filter(|_| std::mem::take(&mut dotted));
+                    before = Some(name.clone());
+                    return Some((database, name));
+                }
+                None => (before, dotted) = (None, false),
+            }
+        }
+    })
 }
 
 fn upper(word: &[u8]) -> Vec<u8> {
@@ -85,20 +112,50 @@ const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || byte >= 0x80
 }
 
-/// The words of a statement. Skips strings in single quotes, and comments, except the statements in `/*! … */`. The
-/// words in other quotes count, since they may be names.
+/// The unquoted words of a statement: keywords and simple names.
 struct Words<'a>(&'a [u8]);
 
 impl<'a> Iterator for Words<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
+        let mut tokens = Tokens { rest: self.0, sql_mode: 0 };
+        let word = tokens.find_map(|token| match token {
+            Token::Word(word) => Some(word),
+            Token::Name(_) | Token::Other(_) => None,
+        });
+        self.0 = tokens.rest;
+        word
+    }
+}
+
+enum Token<'a> {
+    /// A keyword, or a name without quotes.
+    Word(&'a [u8]),
+    /// A name in quotes, without them.
+    Name(Cow<'a, [u8]>),
+    Other(u8),
+}
+
+/// Skips comments, but not the statements in `/*! … */`, and strings.
+struct Tokens<'a> {
+    rest: &'a [u8],
+    sql_mode: u64,
+}
+
+const ANSI_QUOTES: u64 = 4;
+const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
         loop {
-            let (first, rest) = self.0.split_first()?;
+            let (first, rest) = self.rest.split_first()?;
             let after = |end: &[u8], rest: &'a [u8]| {
                 memchr::memmem::find(rest, end).map_or(&[][..], |at| &rest[at + end.len()..])
             };
-            self.0 = match (first, rest) {
+            self.rest = match (first, rest) {
                 (b'/', [b'*', b'!', rest @ ..] | [b'*', b'M', b'!', rest @ ..]) => {
                     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
                     &rest[digits..]
@@ -106,30 +163,60 @@ impl<'a> Iterator for Words<'a> {
                 (b'/', [b'*', rest @ ..]) => after(b"*/", rest),
                 (b'#', rest) => after(b"\n", rest),
                 (b'-', [b'-', space, ..]) if space.is_ascii_control() || *space == b' ' => after(b"\n", rest),
-                (b'\'', rest) => after_string(rest),
-                (first, _) if is_word(*first) => {
-                    let length = self.0.iter().take_while(|byte| is_word(**byte)).count();
-                    let (word, rest) = self.0.split_at(length);
-                    self.0 = rest;
-                    return Some(word);
+                (b'"', rest) if self.sql_mode & ANSI_QUOTES == 0 => self.after_string(b'"', rest),
+                (b'\'', rest) => self.after_string(b'\'', rest),
+                (quote @ (b'`' | b'"'), rest) => {
+                    let (name, rest) = quoted(*quote, rest);
+                    self.rest = rest;
+                    return Some(Token::Name(name));
                 }
-                _ => rest,
+                (first, _) if is_word(*first) => {
+                    let length = self.rest.iter().take_while(|byte| is_word(**byte)).count();
+                    let (word, rest) = self.rest.split_at(length);
+                    self.rest = rest;
+                    return Some(Token::Word(word));
+                }
+                (first, rest) => {
+                    self.rest = rest;
+                    return Some(Token::Other(*first));
+                }
             };
         }
     }
 }
 
-/// Returns the text after a string. At a doubled quote, one string ends and another one begins, which skips the same
-/// text.
-fn after_string(text: &[u8]) -> &[u8] {
-    let mut rest = text;
-    while let Some(at) = memchr::memchr2(b'\'', b'\\', rest) {
-        if rest[at] == b'\'' {
-            return &rest[at + 1..];
+impl Tokens<'_> {
+    /// A doubled quote begins a new string, which has the same effect.
+    fn after_string<'a>(&self, quote: u8, text: &'a [u8]) -> &'a [u8] {
+        let escape = if self.sql_mode & NO_BACKSLASH_ESCAPES == 0 { b'\\' } else { quote };
+        let mut rest = text;
+        while let Some(at) = memchr::memchr2(quote, escape, rest) {
+            if rest[at] == quote {
+                return &rest[at + 1..];
+            }
+            rest = rest.get(at + 2..).unwrap_or_default();
         }
-        rest = rest.get(at + 2..).unwrap_or_default();
+        &[]
     }
-    &[]
+}
+
+/// Returns a quoted name, and what comes after it.
+fn quoted(quote: u8, text: &[u8]) -> (Cow<'_, [u8]>, &[u8]) {
+    let mut name = Cow::Borrowed(&[][..]);
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(quote, rest) {
+        let is_doubled = rest.get(at + 1) == Some(&quote);
+        let part = &rest[..at + usize::from(is_doubled)];
+        match name.is_empty() {
+            true => name = part.into(),
+            false => name.to_mut().extend_from_slice(part),
+        }
+        rest = rest.get(at + 1 + usize::from(is_doubled)..).unwrap_or_default();
+        if !is_doubled {
+            return (name, rest);
+        }
+    }
+    (name, &[])
 }
 
 #[cfg(test)]
@@ -160,6 +247,7 @@ mod tests {
                 Effect::Nothing,
             ),
             ("rename table a to b", tables(false)),
+            ("RENAME TABLES a TO b", tables(false)),
             ("rename user a to b", Effect::Nothing),
             ("drop database d", Effect::DropsDatabase),
             ("create schema d", Effect::Nothing),
@@ -174,21 +262,24 @@ mod tests {
 
     #[test]
     fn names_are_found_outside_of_strings_and_comments() {
-        let statement =
-            b"ALTER TABLE `shop`.`ord``ers` /* t1 */ ADD x int COMMENT 'it''s t2 \\' t3' -- t4\n, ADD \"t5\" int";
-        for (word, found) in [
-            ("shop", true),
-            ("SHOP", true),
-            ("ord``ers", true),
-            ("t1", false),
-            ("t2", false),
-            ("t3", false),
-            ("t4", false),
-            ("t5", true),
-            ("ord", true),
-            ("sho", false),
+        let shown = |statement: &str, mode| -> Vec<String> {
+            let text = |name: Cow<'_, [u8]>| String::from_utf8_lossy(&name).into_owned();
+            let found = names(statement.as_bytes(), mode);
+            found
+                .map(|(database, name)| database.map(text).map_or_else(String::new, |it| it + ".") + &text(name))
+                .collect()
+        };
+        for (statement, mode, expected) in [
+            ("DROP TABLE `it's`,`a#b`.`x``y` /* z */", 0, "DROP TABLE it's a#b a#b.x`y"),
+            ("rename s . /* s.u */ t to v", 0, "rename s s.t to v"),
+            ("ALTER t COMMENT 'it''s s.u \\' s.w' -- s.x\n, b", 0, "ALTER t COMMENT b"),
+            ("ALTER t COMMENT '\\', b \"s.u\"", NO_BACKSLASH_ESCAPES, "ALTER t COMMENT b"),
+            ("ALTER t \"s.u\" \"it\\\" s.w\", b", 0, "ALTER t b"),
+            ("ALTER \"s\".\"t\" ADD s int, ADD u int", ANSI_QUOTES, "ALTER s s.t ADD s int ADD u int"),
+            ("/*!50701 ALTER*/ .t /*M! x */ `", 0, "ALTER t x "),
+            ("", 0, ""),
         ] {
-            assert_eq!(has_word(statement, word.as_bytes()), found, "{word}");
+            assert_eq!(shown(statement, mode).join(" "), expected, "{statement}");
         }
     }
 }
