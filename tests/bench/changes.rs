@@ -4,11 +4,12 @@
 //! The load, the origin and MariaDB share this machine. Writers use the bare driver, so that only the feed is measured.
 
 mod reader;
+mod subject;
 
 use std::{
     fs,
     io::Write as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
@@ -18,46 +19,26 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, ValueEnum, value_parser};
-use mysql_async::{Conn, prelude::Queryable as _};
-use rustix::process::Signal;
+use mysql_async::prelude::Queryable as _;
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
     time::{interval, timeout},
 };
 
-use self::reader::{Page, Reader, is_change, key};
+use self::{
+    reader::{Page, Reader, is_change, key},
+    subject::{ORDER, Subject, many},
+};
 use crate::{
-    accounting, data,
     machine::Machine,
-    mariadb::{self, MariaDb},
-    process::Started,
     report::{
         Bound,
         Bound::{AtLeast, AtMost},
     },
-    selkie::{self, Endpoint},
+    selkie,
 };
 
-/// The log as Selkie's private MariaDB keeps it.
-const LOG: [&str; 6] = [
-    "--log-bin=binlog",
-    "--binlog-format=ROW",
-    "--binlog-row-image=FULL",
-    "--binlog-row-metadata=FULL",
-    "--sync-binlog=1",
-    "--server-id=1",
-];
-const ORDERS: &str = "CREATE TABLE orders (
-       id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
-       customer INT UNSIGNED NOT NULL,
-       status VARCHAR(20) NOT NULL,
-       amount DECIMAL(10,2) NOT NULL,
-       note VARCHAR(200) NOT NULL,
-       KEY orders_customer (customer)
-     ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4";
-const ORDER: &str =
-    "INSERT INTO orders (customer, status, amount, note) VALUES (?, 'open', '12.50', 'Leave it at the door')";
 const SESSIONS: usize = 8;
 /// Readers of each customer, whom one commit concerns.
 const CONCERNED: usize = 10;
@@ -97,16 +78,6 @@ struct Figure {
     value: f64,
     unit: &'static str,
     wanted: Option<Bound>,
-}
-
-/// A MariaDB with the table `orders`, and `other` like it, and an origin.
-struct Subject {
-    // Dropped in this order: the origin ends before MariaDB.
-    process: Started,
-    endpoint: Endpoint,
-    admin: Conn,
-    mariadb: MariaDb,
-    binary: PathBuf,
 }
 
 pub(crate) async fn run(asked: &Changes) -> Result<()> {
@@ -151,41 +122,6 @@ async fn measure(asked: &Changes) -> Result<()> {
         fs::write(directory.join("changes.txt"), text)?;
     }
     Ok(())
-}
-
-impl Subject {
-    async fn start(binary: &Path, has_log: bool) -> Result<Self> {
-        let mariadb = MariaDb::start_with(if has_log { &LOG } else { &[] }).await?;
-        let mut admin = Conn::new(mariadb::options(&mariadb.socket(), None)).await?;
-        admin.query_drop(format!("CREATE DATABASE {0}", data::DATABASE)).await?;
-        admin.query_drop(format!("USE {0}", data::DATABASE)).await?;
-        admin.query_drop(ORDERS).await?;
-        admin.query_drop("CREATE TABLE other LIKE orders").await?;
-        let settings = [("SELKIE_CHANGES", if has_log { "on" } else { "off" })];
-        let (process, endpoint) = selkie::start_with(binary, &mariadb, &settings).await?;
-        Ok(Self { process, endpoint, admin, mariadb, binary: binary.to_owned() })
-    }
-
-    /// Replaces the origin by one that has read nothing of the log.
-    async fn restart(&mut self) -> Result<()> {
-        self.process.signal(Signal::KILL);
-        let (process, address) = selkie::serve(&self.binary, &self.mariadb, &[]).await?;
-        self.process = process;
-        self.endpoint.address = address;
-        Ok(())
-    }
-
-    async fn session(&self) -> Result<Conn> {
-        Ok(Conn::new(mariadb::options(&self.mariadb.socket(), Some(data::DATABASE))).await?)
-    }
-
-    fn cpu(&self) -> Result<Duration> {
-        accounting::cpu(self.process.pid())
-    }
-
-    fn megabytes(&self) -> Result<f64> {
-        Ok(accounting::resident(self.process.pid())? as f64 / 1e6)
-    }
 }
 
 /// One reader, and 1,000 inserts of one row a second.
@@ -437,17 +373,23 @@ async fn writers(on: &Subject, seconds: usize) -> Result<Vec<Figure>> {
         rates[0].push(inserts(&off, time).await?);
         rates[1].push(inserts(on, time).await?);
         let mut streams = JoinSet::new();
+        let (opened, mut opens) = mpsc::unbounded_channel();
         for _ in 0..READERS {
             let (reader, bytes) = (Reader::new(&on.endpoint, "orders"), Arc::clone(&bytes));
+            let mut opened = Some(opened.clone());
             streams.spawn(async move {
                 let count = |part: &[u8]| {
+                    if let Some(opened) = opened.take() {
+                        let _ = opened.send(());
+                    }
                     bytes.fetch_add(part.len(), Relaxed);
                 };
                 reader.stream(None, count).await
             });
         }
-        // All streams have begun, and another second for none to be measured.
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        for _ in 0..READERS {
+            timeout(ARRIVAL, opens.recv()).await.context("a stream does not begin")?;
+        }
         rates[2].push(inserts(on, time).await?);
         ensure!(streams.try_join_next().is_none(), "a stream ended");
     }
@@ -498,13 +440,6 @@ async fn read_all(reader: &Reader, token: &str) -> Result<usize> {
         }
         token = next;
     }
-}
-
-fn many(table: &str, rows: usize) -> String {
-    format!(
-        "INSERT INTO {table} (customer, status, amount, note)
-         SELECT 1 + seq % 100, 'open', seq % 9999 / 100, CONCAT('Leave it at the door, no. ', seq) FROM seq_1_to_{rows}"
-    )
 }
 
 /// Returns the median and the 99th percentile of microseconds, in milliseconds.

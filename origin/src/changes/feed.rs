@@ -9,6 +9,7 @@ use crate::database::log_reader::{
     FollowedTables, LogError, LogExtent, LogPiece, LogReader, LogSource, ResyncReason, TableFacts,
 };
 use crate::database::position::Gtid;
+use crate::database::single_flight::SingleFlight;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 use shared::operation::TablePath;
@@ -45,6 +46,8 @@ pub struct Feed(Arc<Inner>);
 
 struct Inner {
     source: LogSource,
+    /// A transaction wakes all readers of a table: those whose facts are too old ask together.
+    asking: SingleFlight<TablePath, TableFacts, LogError>,
     followed: Arc<FollowedTables>,
     state: Mutex<State>,
     stop: OnceLock<CancellationToken>,
@@ -119,6 +122,7 @@ impl Feed {
     pub fn new(source: LogSource) -> Self {
         Self(Arc::new(Inner {
             source,
+            asking: SingleFlight::default(),
             followed: Arc::default(),
             state: Mutex::default(),
             stop: OnceLock::new(),
@@ -180,7 +184,9 @@ impl Feed {
         let facts = match known {
             Some(facts) => facts,
             None => {
-                let facts = self.0.source.table_facts(table).await?;
+                let (source, path) = (self.0.source.clone(), table.clone());
+                let asking = async move { source.table_facts(&path).await };
+                let facts = self.0.asking.run(table.clone(), asking).await?;
                 self.insert(project, table, &facts)?;
                 facts
             }

@@ -9,6 +9,7 @@ mod statement;
 
 use super::log_position::LogPosition;
 use super::position::Gtid;
+use super::single_flight::LoadAborted;
 use ::binlog::{Body, Checksum, Decoder, EventType, Header, RowsKind, Table};
 pub use followed::{Ancestors, CascadingKey, FollowedTables};
 use futures_util::StreamExt as _;
@@ -96,6 +97,12 @@ pub enum LogError {
 impl From<::binlog::Error> for LogError {
     fn from(error: ::binlog::Error) -> Self {
         Self::Undecodable(error.to_string())
+    }
+}
+
+impl From<LoadAborted> for LogError {
+    fn from(_: LoadAborted) -> Self {
+        Self::Lost("the task that asked MariaDB has ended".to_owned())
     }
 }
 

@@ -1,0 +1,90 @@
+//! What is measured: a MariaDB, and an origin on it.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Result;
+use mysql_async::{Conn, prelude::Queryable as _};
+use rustix::process::Signal;
+
+use crate::{
+    accounting, data,
+    mariadb::{self, MariaDb},
+    process::Started,
+    selkie::{self, Endpoint},
+};
+
+/// The log as Selkie's private MariaDB keeps it.
+const LOG: [&str; 6] = [
+    "--log-bin=binlog",
+    "--binlog-format=ROW",
+    "--binlog-row-image=FULL",
+    "--binlog-row-metadata=FULL",
+    "--sync-binlog=1",
+    "--server-id=1",
+];
+const ORDERS: &str = "CREATE TABLE orders (
+       id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+       customer INT UNSIGNED NOT NULL,
+       status VARCHAR(20) NOT NULL,
+       amount DECIMAL(10,2) NOT NULL,
+       note VARCHAR(200) NOT NULL,
+       KEY orders_customer (customer)
+     ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4";
+pub(super) const ORDER: &str =
+    "INSERT INTO orders (customer, status, amount, note) VALUES (?, 'open', '12.50', 'Leave it at the door')";
+
+/// A MariaDB with the table `orders`, and `other` like it, and an origin.
+pub(super) struct Subject {
+    // Dropped in this order: the origin ends before MariaDB.
+    process: Started,
+    pub(super) endpoint: Endpoint,
+    pub(super) admin: Conn,
+    pub(super) mariadb: MariaDb,
+    pub(super) binary: PathBuf,
+}
+
+impl Subject {
+    pub(super) async fn start(binary: &Path, has_log: bool) -> Result<Self> {
+        let mariadb = MariaDb::start_with(if has_log { &LOG } else { &[] }).await?;
+        let mut admin = Conn::new(mariadb::options(&mariadb.socket(), None)).await?;
+        admin.query_drop(format!("CREATE DATABASE {0}", data::DATABASE)).await?;
+        admin.query_drop(format!("USE {0}", data::DATABASE)).await?;
+        admin.query_drop(ORDERS).await?;
+        admin.query_drop("CREATE TABLE other LIKE orders").await?;
+        let settings = [("SELKIE_CHANGES", if has_log { "on" } else { "off" })];
+        let (process, endpoint) = selkie::start_with(binary, &mariadb, &settings).await?;
+        Ok(Self { process, endpoint, admin, mariadb, binary: binary.to_owned() })
+    }
+
+    /// Replaces the origin by one that has read nothing of the log.
+    pub(super) async fn restart(&mut self) -> Result<()> {
+        self.process.signal(Signal::KILL);
+        let (process, address) = selkie::serve(&self.binary, &self.mariadb, &[]).await?;
+        self.process = process;
+        self.endpoint.address = address;
+        Ok(())
+    }
+
+    pub(super) async fn session(&self) -> Result<Conn> {
+        Ok(Conn::new(mariadb::options(&self.mariadb.socket(), Some(data::DATABASE))).await?)
+    }
+
+    pub(super) fn cpu(&self) -> Result<Duration> {
+        accounting::cpu(self.process.pid())
+    }
+
+    pub(super) fn megabytes(&self) -> Result<f64> {
+        Ok(accounting::resident(self.process.pid())? as f64 / 1e6)
+    }
+}
+
+/// Returns a statement that inserts rows.
+pub(super) fn many(table: &str, rows: usize) -> String {
+    format!(
+        "INSERT INTO {table} (customer, status, amount, note)
+         SELECT 1 + seq % 100, 'open', seq % 9999 / 100, CONCAT('Leave it at the door, no. ', seq) FROM seq_1_to_{rows}"
+    )
+}
