@@ -259,9 +259,23 @@ impl Connection {
         Ok(self.statements.get(&mut self.conn, text).await?)
     }
 
+    /// Prepares a statement. `is_wide` is whether its result may have more columns than MariaDB counts.
+    pub(super) async fn prepare_checked(
+        &mut self,
+        text: &str,
+        params: &Params,
+        is_wide: bool,
+    ) -> Result<Statement, DbError> {
+        let prepared = self.prepare(text, params).await?;
+        if is_wide {
+            self.check_columns().await?;
+        }
+        Ok(prepared)
+    }
+
     /// Fails if the driver has not read all that MariaDB sent when it prepared a statement: MariaDB describes each column
     /// of the result, but tells their number in 16 bits.
-    pub(super) async fn check_columns(&mut self) -> Result<(), DbError> {
+    async fn check_columns(&mut self) -> Result<(), DbError> {
         use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
         let asked = async {
             let mut result = self.conn.query_iter("SELECT 'in step'").await?;

@@ -205,14 +205,10 @@ impl DbError {
                 "LOAD DATA LOCAL is not possible here: there is no file to read.",
             )
             .with_hint("Insert the records with batchData."),
-            Self::ResultsTooLarge => {
-                Problem::new(ErrorCode::SqlError, "The result sets of this statement are too large.")
-                    .with_hint("Return one result set per call, or page through the results.")
-            }
-            Self::TooManyColumns => {
-                Problem::new(ErrorCode::SqlError, "The result has more than 65,535 columns, the maximum.")
-                    .with_hint("Select fewer columns.")
-            }
+            Self::ResultsTooLarge => sql_error("The result sets of this statement are too large.")
+                .with_hint("Return one result set per call, or page through the results."),
+            Self::TooManyColumns => sql_error("The result has more than 65,535 columns, the maximum.")
+                .with_hint("Select fewer columns."),
             Self::NoReceipts => Problem::new(
                 ErrorCode::PermissionDenied,
                 "Idempotency-Key can't be used: the project's MariaDB account can't store receipts in this database.",
@@ -361,6 +357,10 @@ pub fn no_database(name: &DatabaseName, others: &[String]) -> Problem {
     let near = nearest(name.as_str(), others.iter().map(String::as_str));
     Problem::new(ErrorCode::DatabaseNotFound, format!("There is no database {}.", shown(name.as_str())))
         .with_hint_if(near.map(|near| format!("Did you mean {}?", shown(near))))
+}
+
+fn sql_error(message: &'static str) -> Problem {
+    Problem::new(ErrorCode::SqlError, message)
 }
 
 #[cfg(test)]

@@ -50,12 +50,8 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         let started = Instant::now();
         let connection = lease.connection()?;
         let params = run::bind(params);
-        let mut prepared = within(deadline.left(), connection.prepare(&text, &params)).await;
-        if effects.is_wide && prepared.is_ok() {
-            let checked = within(deadline.left(), connection.check_columns()).await;
-            prepared = checked.and(prepared);
-        }
-        let prepared = match prepared {
+        let preparing = connection.prepare_checked(&text, &params, effects.is_wide);
+        let prepared = match within(deadline.left(), preparing).await {
             Ok(prepared) => prepared,
             Err(error) if error.errno() == Some(errno::UNSUPPORTED_PS) && unbound && enveloped => {
                 let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
