@@ -30,11 +30,14 @@ use crate::database::{DbError, Hosts};
 use crate::project_quota::{Guard, ProjectQuota};
 use crate::system::keys::Caller;
 use shared::error::{ErrorCode, Problem};
+use shared::operation::changes::Subscription;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum number of requests and streams that follow changes. Each takes some 20 KB while it waits.
 const FOLLOWERS_MAX_COUNT: u64 = 20_000;
 const FOLLOWERS_PER_PROJECT_MAX_COUNT: u64 = FOLLOWERS_MAX_COUNT / 2;
+/// Bytes of subscriptions, written out, for which a request counts once more: conditions may be long lists.
+const FOLLOWER_BYTES: usize = 4 * 1024;
 
 /// The feed of changes of this origin.
 #[derive(Debug)]
@@ -105,8 +108,9 @@ impl Changes {
         self.config == ChangesConfig::Served
     }
 
-    pub fn slot(&self, caller: &Caller) -> Result<Guard, Problem> {
-        let slot = self.followers.try_take_as(caller.project(), caller.key_id(), 1);
+    pub fn slot(&self, caller: &Caller, subscriptions: &[Subscription]) -> Result<Guard, Problem> {
+        let weight = 1 + format!("{subscriptions:?}").len() / FOLLOWER_BYTES;
+        let slot = self.followers.try_take_as(caller.project(), caller.key_id(), weight as u64);
         slot.map_err(|refused| refused.into_problem("requests for changes"))
     }
 }

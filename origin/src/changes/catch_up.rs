@@ -51,6 +51,9 @@ pub struct CatchUp {
     reader: LogReader,
     /// Pieces that were read from the log, and that no page has used.
     next: VecDeque<Arc<LogPiece>>,
+    /// The number of rows in the followed tables that were read of the transaction before the next piece, if that piece
+    /// continues it.
+    rows_read: u64,
     /// Whether the log's end was read: MariaDB then closes the connection.
     has_ended: bool,
     _slot: Guard,
@@ -87,7 +90,7 @@ impl CatchUps {
             followed.insert(path.clone(), facts.ancestors.clone());
         }
         let reader = self.0.source.open(place.position.clone(), LogExtent::ToEnd, followed).await?;
-        Ok(CatchUp { reader, next: VecDeque::new(), has_ended: false, _slot: slot })
+        Ok(CatchUp { reader, next: VecDeque::new(), rows_read: 0, has_ended: false, _slot: slot })
     }
 
     fn take(&self, project: &ProjectName, tables: &[TablePath], place: &Place) -> Option<CatchUp> {
@@ -116,6 +119,28 @@ impl CatchUps {
 }
 
 impl CatchUp {
+    /// Reads pieces of the log until they have about `max_bytes`, or until `time` is over. Also returns whether the log is
+    /// at its end.
+    pub async fn gather(
+        &mut self,
+        max_bytes: usize,
+        time: Duration,
+    ) -> Result<(Vec<Arc<LogPiece>>, bool), ChangesError> {
+        const PIECES_MAX_COUNT: usize = 4_096;
+        let (mut pieces, mut bytes) = (Vec::new(), 0);
+        let began = Instant::now();
+        while bytes < max_bytes && pieces.len() < PIECES_MAX_COUNT && began.elapsed() < time {
+            match self.next().await? {
+                None => return Ok((pieces, true)),
+                Some(piece) => {
+                    bytes += piece.bytes;
+                    pieces.push(piece);
+                }
+            }
+        }
+        Ok((pieces, false))
+    }
+
     /// Returns the next piece; `None` at the end of the log.
     pub async fn next(&mut self) -> Result<Option<Arc<LogPiece>>, ChangesError> {
         if let Some(piece) = self.next.pop_front() {
@@ -131,6 +156,14 @@ impl CatchUp {
 
     pub fn has_ended(&self) -> bool {
         self.has_ended
+    }
+
+    pub fn rows_read(&self) -> u64 {
+        self.rows_read
+    }
+
+    pub fn after_rows(self, rows_read: u64) -> Self {
+        Self { rows_read, ..self }
     }
 
     /// The position after the last whole transaction that was read.

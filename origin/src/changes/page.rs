@@ -2,7 +2,7 @@
 //! would show them, and stops at a limit. The content of a full page follows from the place, the subscriptions and the
 //! limit, so every origin returns the same page.
 
-use super::catch_up::{CatchUp, CatchUps};
+use super::catch_up::CatchUps;
 use super::feed::{Feed, Recent};
 use super::message::{Change, SeenChange, finish};
 use super::shared_reads::SharedReads;
@@ -15,6 +15,7 @@ use crate::database::position::Gtid;
 use crate::database::run::images::SeenRows;
 use crate::database::{DbError, Lessee, Pools};
 use crate::query::sql::ImageColumn;
+use shared::limits::SUBSCRIPTIONS_MAX_COUNT;
 use shared::operation::TablePath;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,8 +28,10 @@ const BATCH_BYTES: usize = 2 * 1024 * 1024;
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// The time after which a page ends even if it has few changes, because the log has few rows of the followed tables.
 const PAGE_TIME: Duration = Duration::from_secs(5);
-/// Above the maximum number of changes that one logged row makes: two for each of 100 subscriptions.
+/// Numbers for the changes that one logged row makes: [`CHANGES_PER_SUBSCRIPTION`] for each subscription.
 const CHANGES_PER_ROW: u64 = 256;
+const CHANGES_PER_SUBSCRIPTION: u64 = 2;
+const _: () = assert!(SUBSCRIPTIONS_MAX_COUNT as u64 * CHANGES_PER_SUBSCRIPTION <= CHANGES_PER_ROW);
 
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
@@ -87,6 +90,13 @@ struct Seen {
     numbers: Vec<(Option<usize>, Option<usize>)>,
 }
 
+impl Seen {
+    fn changes_of(&self, row: usize) -> (&SeenRows, [Option<SeenChange>; 2]) {
+        let (before, after) = self.numbers.get(row).copied().unwrap_or_default();
+        (&self.rows, SeenChange::of(&self.rows, before, after))
+    }
+}
+
 impl Pager<'_> {
     /// Follows the tables of the subscriptions, and returns the facts about them that the log does not contain.
     pub async fn follow(&self) -> Result<Vec<(TablePath, TableFacts)>, ChangesError> {
@@ -101,7 +111,7 @@ impl Pager<'_> {
     /// Returns the page after `place`. [`Self::follow`] must have returned `tables`.
     pub async fn page(&self, place: Place, tables: &[(TablePath, TableFacts)]) -> Result<Page, ChangesError> {
         let paths: Vec<TablePath> = tables.iter().map(|(path, _)| path.clone()).collect();
-        let mut builder = Builder { place, ..Builder::default() };
+        let mut builder = Builder { began_at: place.clone(), place, ..Builder::default() };
         builder.restart();
         let began = Instant::now();
         loop {
@@ -110,7 +120,7 @@ impl Pager<'_> {
                 return self.page_of_log(builder, tables, began).await;
             };
             self.add(&mut builder, &pieces).await?;
-            if builder.is_full || builder.is_broken || began.elapsed() > PAGE_TIME {
+            if builder.is_full || builder.is_broken || (began.elapsed() > PAGE_TIME && builder.has_moved()) {
                 return Ok(builder.finish(None));
             }
             if let Some(head) = head {
@@ -129,23 +139,28 @@ impl Pager<'_> {
         builder.restart();
         let (project, caller) = (self.lessee.project, self.lessee.caller);
         let mut log = self.catch_ups.open((project, caller), tables, &builder.place).await?;
+        builder.row_number = log.rows_read();
         // The log may have gone on since an earlier page read its end.
         let is_stale = log.has_ended();
         loop {
-            let (pieces, is_end) = gather(&mut log).await?;
+            let (pieces, is_end) = log.gather(BATCH_BYTES, PAGE_TIME).await?;
             self.add(&mut builder, &pieces).await?;
             if is_end && !builder.is_full && !builder.is_broken {
                 return Ok(builder.finish(Some(log.position().clone()).filter(|_| !is_stale)));
             }
-            if builder.is_full || builder.is_broken || began.elapsed() > PAGE_TIME {
+            let is_whole = !builder.is_full && !builder.is_broken;
+            if !is_whole || (began.elapsed() > PAGE_TIME && builder.has_moved()) {
+                let has_used_all = is_whole && builder.pending.is_none();
+                let rows = builder.after_piece.map_or(0, |_| builder.row_number);
                 let page = builder.finish(None);
-                let unused = pieces.into_iter().filter(|piece| !page.next.position.includes(piece.gtid));
-                log.give_back(unused.collect::<Vec<_>>().into_iter());
-                // A page that begins within a transaction reads that transaction again from its first piece, which this
-                // reader has passed.
-                if page.next.within.is_none() {
-                    self.catch_ups.keep(project, paths, page.next.clone(), log);
+                if has_used_all {
+                    self.catch_ups.keep(project, paths, page.next.clone(), log.after_rows(rows));
+                } else if page.next.within.is_none() {
+                    let unused = pieces.into_iter().filter(|piece| !page.next.position.includes(piece.gtid));
+                    log.give_back(unused.collect::<Vec<_>>().into_iter());
+                    self.catch_ups.keep(project, paths, page.next.clone(), log.after_rows(0));
                 }
+                // Else the next page reads its transaction again from its first piece, which this reader has passed.
                 return Ok(page);
             }
         }
@@ -155,6 +170,8 @@ impl Pager<'_> {
     async fn add(&self, builder: &mut Builder, pieces: &[Arc<LogPiece>]) -> Result<(), ChangesError> {
         let mut items = Vec::new();
         let (mut rows, mut bytes) = (0, 0);
+        // All subscriptions' rows are in memory at the same time.
+        let max_bytes = BATCH_BYTES / self.subscriptions.all.len().max(1);
         for piece in pieces {
             if builder.place.position.includes(piece.gtid) {
                 continue;
@@ -183,9 +200,8 @@ impl Pager<'_> {
                     if builder.skips(piece.gtid, number) {
                         continue;
                     }
-                    items.push(Item::Row(Row { piece: Arc::clone(piece), at: (table, at), number }));
-                    (rows, bytes) = (rows + 1, bytes + change.bytes());
-                    if rows >= BATCH_MAX_ROWS || bytes >= BATCH_BYTES {
+                    // A long row stands alone.
+                    if rows >= BATCH_MAX_ROWS || (rows > 0 && bytes + change.bytes() > max_bytes) {
                         self.add_items(builder, &items).await?;
                         items.clear();
                         (rows, bytes) = (0, 0);
@@ -193,6 +209,8 @@ impl Pager<'_> {
                             return Ok(());
                         }
                     }
+                    items.push(Item::Row(Row { piece: Arc::clone(piece), at: (table, at), number }));
+                    (rows, bytes) = (rows + 1, bytes + change.bytes());
                 }
             }
             builder.after_piece = Some((piece.gtid, piece.number)).filter(|_| !piece.is_last);
@@ -219,15 +237,24 @@ impl Pager<'_> {
                 Item::End(_) => None,
             })
             .collect();
-        let seen = if rows.is_empty() { Vec::new() } else { self.read_all(&rows).await? };
+        let mut seen = Vec::new();
+        if rows.len() > 1 {
+            for followed in &self.subscriptions.all {
+                seen.push(self.read(followed, &rows).await?);
+            }
+        }
         let mut next = 0;
         for item in items {
             match item {
                 Item::End(gtid) => builder.end(*gtid),
+                Item::Row(row) if rows.len() == 1 => self.add_alone(builder, row).await?,
                 Item::Row(row) => {
-                    let changes = self.changes_of(row, next, &seen);
+                    for (at, (followed, seen)) in self.subscriptions.all.iter().zip(&seen).enumerate() {
+                        if let Some(seen) = seen {
+                            builder.add(row, (at, followed), seen.changes_of(next), self.limits.rows);
+                        }
+                    }
                     next += 1;
-                    builder.add(row, changes, self.limits.rows);
                 }
             }
             if builder.is_full {
@@ -241,104 +268,79 @@ impl Pager<'_> {
         Ok(())
     }
 
-    fn changes_of<'s>(
-        &'s self,
-        row: &Row,
-        at: usize,
-        seen: &'s [Option<Seen>],
-    ) -> Vec<(&'s Followed, &'s SeenRows, SeenChange)> {
-        let mut changes = Vec::new();
-        for (followed, seen) in self.subscriptions.all.iter().zip(seen) {
-            let Some(Seen { rows, numbers }) = seen.as_ref().filter(|_| row.table().path == *followed.path()) else {
+    /// Adds a row, which may be long: only what one subscription sees of it is in memory at a time.
+    async fn add_alone(&self, builder: &mut Builder, row: &Row) -> Result<(), ChangesError> {
+        for (at, followed) in self.subscriptions.all.iter().enumerate() {
+            if builder.is_full {
+                return Ok(());
+            }
+            if builder.has_all_of(row, at) {
                 continue;
-            };
-            let (before, after) = numbers.get(at).copied().unwrap_or_default();
-            changes.extend(
-                SeenChange::of(rows, before, after).into_iter().flatten().map(|change| (followed, &**rows, change)),
-            );
+            }
+            if let Some(seen) = self.read(followed, &[row]).await? {
+                builder.add(row, (at, followed), seen.changes_of(0), self.limits.rows);
+            }
         }
-        changes
+        Ok(())
     }
 
-    /// Returns which of the rows each subscription shows; `None` for a subscription whose table has none of the rows.
-    async fn read_all(&self, rows: &[&Row]) -> Result<Vec<Option<Seen>>, ChangesError> {
-        let mut all = Vec::with_capacity(self.subscriptions.all.len());
-        for followed in &self.subscriptions.all {
-            let mut columns: Option<(Arc<LoggedTable>, Vec<ImageColumn>)> = None;
-            let mut document = String::from("[");
-            let mut numbers = Vec::with_capacity(rows.len());
-            let (mut count, mut lacking) = (0, false);
-            for row in rows {
-                let logged = row.table();
-                if logged.path != *followed.path() {
-                    numbers.push((None, None));
-                    continue;
-                }
-                match &columns {
-                    Some((known, _)) if Arc::ptr_eq(known, logged) || known == logged => {}
-                    Some(_) => return Err(ChangesError::Resync(ResyncReason::SchemaChanged)),
-                    None => {
-                        let found = followed.columns(logged, self.feed.source());
-                        let found = found.ok_or(ChangesError::Resync(ResyncReason::SchemaChanged))?;
-                        columns = Some((Arc::clone(logged), found));
-                    }
-                }
-                let change = row.change();
-                let mut add = |image: &Option<_>| {
-                    let image = image.as_ref().filter(|image| !followed.is_history(logged, image))?;
-                    if count > 0 {
-                        document.push(',');
-                    }
-                    document.push_str(image.json());
-                    lacking |= image.is_incomplete();
-                    count += 1;
-                    Some(count - 1)
-                };
-                numbers.push((add(&change.before), add(&change.after)));
-            }
-            document.push(']');
-            let Some((_, mut columns)) = columns.filter(|_| count > 0) else {
-                all.push(None);
+    /// Returns which of the rows a subscription shows; `None` if its table has none of the rows.
+    async fn read(&self, followed: &Followed, rows: &[&Row]) -> Result<Option<Seen>, ChangesError> {
+        let mut columns: Option<(Arc<LoggedTable>, Vec<ImageColumn>)> = None;
+        let mut document = String::from("[");
+        let mut numbers = Vec::with_capacity(rows.len());
+        let (mut count, mut lacking) = (0, false);
+        for row in rows {
+            let logged = row.table();
+            if logged.path != *followed.path() {
+                numbers.push((None, None));
                 continue;
+            }
+            match &columns {
+                Some((known, _)) if Arc::ptr_eq(known, logged) || known == logged => {}
+                Some(_) => return Err(ChangesError::Resync(ResyncReason::SchemaChanged)),
+                None => {
+                    let found = followed.columns(logged, self.feed.source());
+                    let found = found.ok_or(ChangesError::Resync(ResyncReason::SchemaChanged))?;
+                    columns = Some((Arc::clone(logged), found));
+                }
+            }
+            let change = row.change();
+            let mut add = |image: &Option<_>| {
+                let image = image.as_ref().filter(|image| !followed.is_history(logged, image))?;
+                if count > 0 {
+                    document.push(',');
+                }
+                document.push_str(image.json());
+                lacking |= image.is_incomplete();
+                count += 1;
+                Some(count - 1)
             };
-            if lacking {
-                followed.add_expressions(&mut columns);
-            }
-            let statement = followed.read_images(&columns, document);
-            let layout = followed.plan().select.layout();
-            let sizes = (count, self.limits.statement);
-            let read = self.reads.read(self.pools, self.lessee, statement, layout, sizes).await;
-            let rows = read.map_err(|error| match error {
-                // The rows are too long for one statement.
-                DbError::PacketTooLarge(_) => ChangesError::Resync(ResyncReason::TooSlow),
-                error => error.into(),
-            })?;
-            all.push(Some(Seen { rows, numbers }));
+            numbers.push((add(&change.before), add(&change.after)));
         }
-        Ok(all)
-    }
-}
-
-/// Reads pieces of the log until they are enough for a batch, or until [`PAGE_TIME`] is over. Also returns whether the
-/// log is at its end.
-async fn gather(log: &mut CatchUp) -> Result<(Vec<Arc<LogPiece>>, bool), ChangesError> {
-    const PIECES_MAX_COUNT: usize = 4_096;
-    let (mut pieces, mut bytes) = (Vec::new(), 0);
-    let began = Instant::now();
-    while bytes < BATCH_BYTES && pieces.len() < PIECES_MAX_COUNT && began.elapsed() < PAGE_TIME {
-        match log.next().await? {
-            None => return Ok((pieces, true)),
-            Some(piece) => {
-                bytes += piece.bytes;
-                pieces.push(piece);
-            }
+        document.push(']');
+        let Some((_, mut columns)) = columns.filter(|_| count > 0) else {
+            return Ok(None);
+        };
+        if lacking {
+            followed.add_expressions(&mut columns);
         }
+        let statement = followed.read_images(&columns, document);
+        let layout = followed.plan().select.layout();
+        let sizes = (count, self.limits.statement);
+        let read = self.reads.read(self.pools, self.lessee, statement, layout, sizes).await;
+        let rows = read.map_err(|error| match error {
+            // The rows are too long for one statement.
+            DbError::PacketTooLarge(_) => ChangesError::Resync(ResyncReason::TooSlow),
+            error => error.into(),
+        })?;
+        Ok(Some(Seen { rows, numbers }))
     }
-    Ok((pieces, false))
 }
 
 #[derive(Default)]
 struct Builder {
+    began_at: Place,
     place: Place,
     changes: Vec<Change>,
     /// The last change. It is not in `changes` yet, since the page does not know whether the change is the last one of
@@ -357,8 +359,8 @@ struct Builder {
 
 struct Pending {
     gtid: Gtid,
-    /// The number of the row in its transaction × [`CHANGES_PER_ROW`], plus the index of the change among the row's
-    /// changes.
+    /// The number of the row in its transaction × [`CHANGES_PER_ROW`], plus the index of the subscription ×
+    /// [`CHANGES_PER_SUBSCRIPTION`], plus the index of the change.
     number: u64,
     json: Vec<u8>,
 }
@@ -377,12 +379,27 @@ impl Builder {
         self.place.within.is_some_and(|(within, from)| within == gtid && (row + 1) * CHANGES_PER_ROW <= from)
     }
 
-    fn add(&mut self, row: &Row, changes: Vec<(&Followed, &SeenRows, SeenChange)>, limit: usize) {
+    /// Whether earlier pages returned all changes of the row that the subscription with this index sees.
+    fn has_all_of(&self, row: &Row, subscription: usize) -> bool {
+        let after = row.number * CHANGES_PER_ROW + (subscription as u64 + 1) * CHANGES_PER_SUBSCRIPTION;
+        self.place.within.is_some_and(|(within, from)| within == row.piece.gtid && after <= from)
+    }
+
+    fn add(
+        &mut self,
+        row: &Row,
+        (subscription, followed): (usize, &Followed),
+        (rows, changes): (&SeenRows, [Option<SeenChange>; 2]),
+        limit: usize,
+    ) {
+        if self.is_full {
+            return;
+        }
         let gtid = row.piece.gtid;
         let mut position = self.place.position.clone();
         position.advance(gtid);
-        for (at, (followed, rows, change)) in changes.into_iter().enumerate() {
-            let number = row.number * CHANGES_PER_ROW + at as u64;
+        let first = row.number * CHANGES_PER_ROW + subscription as u64 * CHANGES_PER_SUBSCRIPTION;
+        for (number, change) in (first..).zip(changes.into_iter().flatten()) {
             if self.place.within.is_some_and(|(within, from)| within == gtid && number < from) {
                 continue;
             }
@@ -423,6 +440,27 @@ impl Builder {
         self.place.within = None;
     }
 
+    /// Returns where the next page begins, if this one ends now.
+    fn next(&self) -> Place {
+        let Place { position, within } = &self.place;
+        let within = match (&self.pending, self.after_piece) {
+            // The next page returns this change, when it is known whether the change is the last one of its transaction.
+            (Some(Pending { gtid, number, .. }), _) => Some((*gtid, *number)),
+            // The caller saw none of the transaction's further rows that were read.
+            (None, Some((gtid, _))) if !self.is_full => {
+                let known = within.filter(|(within, _)| *within == gtid).map_or(0, |(_, from)| from);
+                Some((gtid, known.max(self.row_number * CHANGES_PER_ROW)))
+            }
+            (None, _) => *within,
+        };
+        Place { position: position.clone(), within }
+    }
+
+    /// Whether the next page begins after this one. A page that ends without that would be asked for again and again.
+    fn has_moved(&self) -> bool {
+        self.next() != self.began_at
+    }
+
     /// Prepares to read from [`Self::place`] on, from the feed or the log.
     fn restart(&mut self) {
         if let Some(Pending { gtid, number, .. }) = self.pending.take() {
@@ -436,11 +474,7 @@ impl Builder {
     /// Returns the page. `head` is the position of the log's end, if the page reached it.
     fn finish(mut self, head: Option<LogPosition>) -> Page {
         let up_to_date = head.is_some();
-        if let Some(Pending { gtid, number, .. }) = self.pending.take() {
-            // The next page returns this change, when it is known whether the change is the last one of its
-            // transaction.
-            self.place.within = Some((gtid, number));
-        }
+        self.place = self.next();
         if let Some(head) = head.filter(|head| self.place.within.is_none() && head.is_at_or_after(&self.place.position))
         {
             self.place.position = head;

@@ -17,9 +17,10 @@ use std::time::Duration;
 /// else, since the statement reads only the logged rows in its parameter, and no table.
 type Key = [u8; 32];
 
-/// Maximum number of recent results in memory. With at most [`ROWS_MAX_COUNT`] logged rows each, they take about 16 MB.
+/// Maximum number of recent results in memory. With at most [`RECENT_MAX_BYTES`] of parameters each, which the logged
+/// rows are, they take about 16 MB.
 const RECENT_MAX_COUNT: NonZeroUsize = NonZeroUsize::new(256).expect("not zero");
-const ROWS_MAX_COUNT: usize = 64;
+const RECENT_MAX_BYTES: usize = 64 * 1024;
 
 pub struct SharedReads {
     running: SingleFlight<Key, Arc<SeenRows>, DbError>,
@@ -52,6 +53,7 @@ impl SharedReads {
         if let Some(known) = self.recent.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(Arc::clone(known));
         }
+        let bytes: usize = statement.params().iter().map(text_bytes).sum();
         let (pools, layout) = (Arc::clone(pools), Arc::clone(layout));
         let (project, access, caller) = (lessee.project.clone(), lessee.access, lessee.caller);
         let load = async move {
@@ -60,10 +62,17 @@ impl SharedReads {
             images::images(&mut lease, statement, &layout, count, limit).await.map(Arc::new)
         };
         let rows = self.running.run(key, load).await?;
-        if count <= ROWS_MAX_COUNT {
+        if bytes <= RECENT_MAX_BYTES {
             self.recent.lock().unwrap_or_else(PoisonError::into_inner).put(key, Arc::clone(&rows));
         }
         Ok(rows)
+    }
+}
+
+fn text_bytes(param: &Param) -> usize {
+    match param {
+        Param::Text(text) => text.len(),
+        _ => 0,
     }
 }
 
@@ -79,7 +88,11 @@ fn key(lessee: &Lessee<'_>, statement: &Statement, layout: &Layout) -> Key {
     add(statement.text().as_bytes());
     for param in statement.params() {
         match param {
-            Param::Text(text) => add(text.as_bytes()),
+            Param::Text(text) => {
+                // A text may be what another value is written as.
+                add(b"text");
+                add(text.as_bytes());
+            }
             other => add(format!("{other:?}").as_bytes()),
         }
     }

@@ -1,5 +1,9 @@
 //! Answers requests for changes: pages, long polls, server-sent events, and snapshots with the token after them.
 
+mod errors;
+mod events;
+
+use super::held;
 use super::records::Tables;
 use super::request_context::RequestContext;
 use super::respond;
@@ -16,10 +20,13 @@ use async_stream::try_stream;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
+use errors::{revoked, token_error};
+use events::write_event;
 use futures_util::{Stream, StreamExt as _};
 use shared::envelope::write_string;
 use shared::error::{ErrorCode, Problem};
 use shared::format::Format;
+use shared::limits::UNCOUNTED_ANSWER_MAX_BYTES;
 use shared::operation::TablePath;
 use shared::operation::changes::{ChangesCall, ChangesForm};
 use std::pin::{Pin, pin};
@@ -69,7 +76,7 @@ pub(super) async fn run(context: &RequestContext, call: ChangesCall) -> Result<R
 }
 
 async fn answer(context: &RequestContext, call: &ChangesCall) -> Result<Response, ChangesError> {
-    let slot = context.app().changes.slot(context.caller())?;
+    let slot = context.app().changes.slot(context.caller(), &call.subscriptions)?;
     let age = if call.since.is_none() { SchemaAge::Fresh } else { SchemaAge::Cached };
     let mut reader = Reader::open(context, call, age).await?;
     let place = match &call.since {
@@ -99,22 +106,6 @@ fn reload_schema(context: &RequestContext, call: &ChangesCall) {
             let _ = Tables::one(&app, &caller, &table, SchemaAge::Fresh).await;
         }
     });
-}
-
-fn token_error(fault: TokenFault) -> ChangesError {
-    let (message, hint) = match fault {
-        TokenFault::SchemaChanged => return ChangesError::Resync(ResyncReason::SchemaChanged),
-        TokenFault::RoleChanged => return ChangesError::Resync(ResyncReason::RoleChanged),
-        TokenFault::Foreign => (
-            "The option since is no token of this feed.",
-            "Send the next of an earlier answer as it was, or leave since out to begin now.",
-        ),
-        TokenFault::OtherSubscriptions => (
-            "The token in the option since is of other subscriptions.",
-            "Send query, selectFields and ids as in the request that returned the token.",
-        ),
-    };
-    Problem::new(ErrorCode::InvalidQueryOption, message).with_hint(hint).into()
 }
 
 impl Reader {
@@ -183,6 +174,8 @@ impl Reader {
             }
             (Some(place), _, _) => {
                 let page = self.poll(context, place, call.wait).await?;
+                // `held::count` refuses no POST.
+                drop(self.held(page.changes.iter().map(|change| change.json.len()).sum())?);
                 Ok(self.whole(&page))
             }
             (None, false, form) => {
@@ -240,6 +233,12 @@ impl Reader {
             }
             self.follow().await?;
         }
+    }
+
+    /// Counts the memory of a long piece of an answer, as long as the client has not read it.
+    fn held(&self, bytes: usize) -> Result<Option<Guard>, Problem> {
+        let bytes = (bytes as u64).min(self.app.answers.share());
+        (bytes > UNCOUNTED_ANSWER_MAX_BYTES).then(|| held::take(&self.app, &self.caller, bytes)).transpose()
     }
 
     /// Writes a page as a whole: the envelope, or a line for each message.
@@ -379,7 +378,15 @@ impl Reader {
                 }
             }
             let mut place = first.next.clone();
-            yield self.write_events(&first, true);
+            let events = self.write_events(&first, true);
+            drop(first);
+            match self.held(events.len()) {
+                Ok(_held) => yield events,
+                Err(problem) => {
+                    yield self.last_event(problem.into());
+                    return;
+                }
+            }
             loop {
                 let waiter = self.app.changes.feed.waiter(self.subscriptions.waited_for());
                 let page = match self.page(&place).await {
@@ -390,10 +397,19 @@ impl Reader {
                     }
                 };
                 place = page.next.clone();
+                let up_to_date = page.up_to_date;
                 if !page.changes.is_empty() {
-                    yield self.write_events(&page, false);
+                    let events = self.write_events(&page, false);
+                    drop(page);
+                    match self.held(events.len()) {
+                        Ok(_held) => yield events,
+                        Err(problem) => {
+                            yield self.last_event(problem.into());
+                            return;
+                        }
+                    }
                 }
-                if !page.up_to_date {
+                if !up_to_date {
                     continue;
                 }
                 let head = tokio::select! {
@@ -468,21 +484,4 @@ impl Reader {
         }
         Bytes::from(out)
     }
-}
-
-fn write_event(name: &str, id: Option<&str>, json: &[u8], out: &mut Vec<u8>) {
-    if let Some(id) = id {
-        out.extend_from_slice(b"id: ");
-        out.extend_from_slice(id.as_bytes());
-        out.push(b'\n');
-    }
-    out.extend_from_slice(b"event: ");
-    out.extend_from_slice(name.as_bytes());
-    out.extend_from_slice(b"\ndata: ");
-    out.extend_from_slice(json);
-    out.extend_from_slice(b"\n\n");
-}
-
-fn revoked() -> Problem {
-    Problem::new(ErrorCode::RevokedKey, "The key or role was revoked or changed while the request waited.")
 }

@@ -8,6 +8,9 @@ use std::sync::Arc;
 
 use crate::server::{Installation, Server};
 
+/// The server of these tests keeps no binary log.
+const NO_LOG: &str = "changes = \"off\"";
+
 fn wrong(findings: &[Finding]) -> Vec<&Finding> {
     findings.iter().filter(|finding| finding.verdict != Severity::Ok).collect()
 }
@@ -15,7 +18,7 @@ fn wrong(findings: &[Finding]) -> Vec<&Finding> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_healthy_installation_has_nothing_to_mend_and_each_fault_is_found() {
     let server = Server::start(None);
-    let installation = Installation::new("");
+    let installation = Installation::new(NO_LOG);
     let system = installation.system(&server.address());
     let config = &installation.config;
     let before = examine(&system, config).await;
@@ -52,7 +55,7 @@ async fn a_healthy_installation_has_nothing_to_mend_and_each_fault_is_found() {
         assert!(text.contains(sign), "{sign} is not in:\n{text}");
     }
 
-    let elsewhere = Installation::new("");
+    let elsewhere = Installation::new(NO_LOG);
     let mut config = elsewhere.config.clone();
     config.data_dir = "/nonexistent".into();
     let mut address = server.address();
@@ -75,7 +78,7 @@ async fn an_account_without_a_name_that_shadows_others_is_told_first() {
             "CREATE USER ''@'localhost'",
         ])
         .await;
-    let installation = Installation::new("");
+    let installation = Installation::new(NO_LOG);
     let system = installation.system(&server.tcp_address("boss", "Boss-1-word"));
     system.prepare().await.unwrap();
     let findings = examine(&system, &installation.config).await;
@@ -93,7 +96,7 @@ async fn an_account_without_a_name_that_shadows_others_is_told_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_roles_and_read_keys_show_too_much_of_is_told() {
     let server = Server::start(None);
-    let installation = Installation::new("");
+    let installation = Installation::new(NO_LOG);
     let system = installation.system(&server.address());
     let config = &installation.config;
     system.prepare().await.unwrap();
