@@ -52,9 +52,6 @@ fn excuse(host: Host, code: ErrorCode) -> Option<&'static str> {
             | ErrorCode::OriginUnavailable
             | ErrorCode::OriginTimeout,
         ) => Some("only the edge asks an origin"),
-        (Host::Edge, ErrorCode::ChangesUnavailable) => {
-            Some("it needs an installation without changes, which has no edge")
-        }
         _ => None,
     }
 }

@@ -34,9 +34,11 @@ fn findings(service: &Service, variables: &[(&str, &str)]) -> Vec<[String; 3]> {
 async fn the_feed_can_be_switched_off(_: Host) {
     // Its data directory had a log before.
     let off = ("SELKIE_CHANGES", "off");
-    let service = Service::start(Edge::Without, &[off]).expect("a service");
-    let error = changes(&service, "").send().await.refused(ErrorCode::ChangesUnavailable);
-    assert_eq!(error["hint"], "Set changes = \"on\", or SELKIE_CHANGES=on, at the origin.");
+    let service = Service::start(Edge::With, &[off]).expect("a service");
+    for host in [&service.origin, service.edge.as_ref().expect("an edge")] {
+        let error = changes(&service, "").at(host).send().await.refused(ErrorCode::ChangesUnavailable);
+        assert_eq!(error["hint"], "Set changes = \"on\", or SELKIE_CHANGES=on, at the origin.");
+    }
     assert_eq!(service.root_sql("SELECT @@log_bin").expect("an answer"), "0\n");
     let found = findings(&service, &[off]);
     assert_eq!(found, [["ok", "the feed of changes is switched off", ""]]);
