@@ -3,6 +3,7 @@
 
 mod followed;
 mod group;
+mod prepared;
 mod rows;
 mod source;
 mod statement;
@@ -15,6 +16,7 @@ pub use followed::{Ancestors, CascadingKey, FollowedTables};
 use futures_util::StreamExt as _;
 use group::Group;
 use mysql_async::BinlogStream;
+use prepared::{Found, Prepared, PreparedBefore, PreparedChanges};
 pub use rows::{CellEncoding, LoggedColumn, LoggedTable, RowChange, RowImage};
 use shared::operation::TablePath;
 pub use source::{CollationNames, LogExtent, LogFacts, LogSettings, LogSource, TableFacts};
@@ -29,10 +31,6 @@ const EVENT_MAX_BYTES: usize = 64 * 1024 * 1024;
 const DECOMPRESSED_MAX_BYTES: usize = EVENT_MAX_BYTES;
 /// Once a transaction's decoded rows have this many bytes, they are passed on before the transaction ends.
 const PIECE_BYTES: usize = 1024 * 1024;
-/// Maximum bytes of the decoded rows of prepared XA transactions.
-const PREPARED_MAX_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum number of prepared XA transactions that are known at the same time.
-const PREPARED_MAX_COUNT: usize = 10_000;
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The time without an event or a heartbeat after which the connection counts as lost.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -149,25 +147,14 @@ pub struct LogReader {
     mapped: usize,
     logged: HashMap<TablePath, Arc<LoggedTable>>,
     group: Option<Group>,
-    prepared: HashMap<Vec<u8>, Prepared>,
+    prepared: Prepared,
+    prepared_before: PreparedBefore,
+    /// The commit of an XA transaction of which this reader knows no tables: their breaks are to be looked up.
+    commit: Option<LogPiece>,
+    /// Whether the transaction that ends now is such a commit.
+    lacks_tables: bool,
     /// Whether an event since the last transaction began said that changes may be missing in the log.
     incident: bool,
-}
-
-/// The changes of a prepared XA transaction.
-enum Prepared {
-    Rows(Vec<TableRows>),
-    /// Only the tables: with its rows, all prepared transactions would exceed [`PREPARED_MAX_BYTES`].
-    Tables(Vec<TablePath>),
-}
-
-impl Prepared {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Rows(rows) => rows.iter().flat_map(|rows| &rows.changes).map(RowChange::bytes).sum(),
-            Self::Tables(_) => 0,
-        }
-    }
 }
 
 struct MappedTable {
@@ -177,7 +164,12 @@ struct MappedTable {
 }
 
 impl LogReader {
-    fn new(stream: BinlogStream, from: LogPosition, followed: Arc<FollowedTables>) -> Self {
+    fn new(
+        stream: BinlogStream,
+        from: LogPosition,
+        followed: Arc<FollowedTables>,
+        prepared_before: PreparedBefore,
+    ) -> Self {
         Self {
             stream,
             decoder: Decoder::new(Checksum::None),
@@ -189,7 +181,10 @@ impl LogReader {
             mapped: 0,
             logged: HashMap::new(),
             group: None,
-            prepared: HashMap::new(),
+            prepared: Prepared::default(),
+            prepared_before,
+            commit: None,
+            lacks_tables: false,
             incident: false,
         }
     }
@@ -197,6 +192,15 @@ impl LogReader {
     /// The position after the last whole transaction that [`Self::next`] returned.
     pub fn position(&self) -> &LogPosition {
         &self.position
+    }
+
+    /// What a reader that searches for prepared transactions has found.
+    fn found(self) -> Found {
+        let PreparedBefore::Add(mut found) = self.prepared_before else {
+            return Found::default();
+        };
+        found.pending.extend(self.prepared.into_ids());
+        found
     }
 
     /// Whether a new reader should replace this one. Never true within a transaction.
@@ -208,6 +212,15 @@ impl LogReader {
     /// `None` at the end of the log, unless the reader waits there for the next transaction.
     pub async fn next(&mut self) -> Result<Option<LogPiece>, LogError> {
         loop {
+            if let Some(commit) = &self.commit {
+                // The caller may give up this call here, and make another.
+                let breaks = Box::pin(self.prepared_before.breaks(&self.followed, commit.gtid)).await;
+                let Some(mut piece) = self.commit.take() else {
+                    continue;
+                };
+                piece.breaks.extend(breaks);
+                return Ok(Some(piece));
+            }
             let event = match tokio::time::timeout(SILENCE_TIMEOUT, self.stream.next()).await {
                 Ok(Some(Ok(event))) => event,
                 Ok(Some(Err(error))) => return self.failed(&error).map(Some),
@@ -226,8 +239,10 @@ impl LogReader {
             if buffer.capacity() <= PIECE_BYTES {
                 self.buffer = buffer;
             }
-            if let Some(piece) = piece? {
-                return Ok(Some(piece));
+            match piece? {
+                Some(piece) if std::mem::take(&mut self.lacks_tables) => self.commit = Some(piece),
+                Some(piece) => return Ok(Some(piece)),
+                None => {}
             }
         }
     }
@@ -281,7 +296,7 @@ impl LogReader {
                     self.tables.clear();
                 }
                 let is_full =
-                    self.group.as_ref().is_some_and(|group| group.bytes() >= PIECE_BYTES && group.may_pass_on());
+                    self.group.as_ref().is_some_and(|group| group.bytes() >= PIECE_BYTES && !group.is_prepared());
                 if let Some(group) = self.group.as_mut().filter(|_| is_full) {
                     return Ok(Some(group.pass_on()));
                 }
@@ -316,6 +331,9 @@ impl LogReader {
 
     fn map(&mut self, map: &::binlog::TableMap<'_>) -> Result<(), LogError> {
         self.mapped += 1;
+        if self.group.as_ref().is_some_and(Group::is_prepared) {
+            self.prepared_before.add_database(map.database);
+        }
         let Some(path) = followed::path(map.database, map.table).filter(|path| self.followed.concerns(path)) else {
             return Ok(());
         };
@@ -375,19 +393,21 @@ impl LogReader {
             Effect::Commit => return self.end(),
             Effect::XaCommit => {
                 match self.prepared.remove(group.xid()) {
-                    Some(Prepared::Rows(rows)) => rows.into_iter().for_each(|rows| group.add_rows(rows)),
-                    Some(Prepared::Tables(tables)) => {
+                    Some(PreparedChanges::Rows(rows, generation)) => group.add_prepared(rows, generation),
+                    Some(PreparedChanges::Tables(tables)) => {
                         for table in tables {
                             group.add_break(Some(table), ResyncReason::TooSlow);
                         }
                     }
-                    // The transaction was prepared before the position from which this reader began.
-                    None => group.break_all(ResyncReason::UnknownPosition),
+                    Some(PreparedChanges::Unknown) => self.lacks_tables = true,
+                    None => self.lacks_tables = self.prepared_before.end(group.xid(), Some(group.gtid())),
                 }
                 return self.end();
             }
             Effect::XaRollback => {
-                self.prepared.remove(group.xid());
+                if self.prepared.remove(group.xid()).is_none() {
+                    self.prepared_before.end(group.xid(), None);
+                }
                 return self.end();
             }
             Effect::Tables { empties } => {
@@ -416,16 +436,8 @@ impl LogReader {
     /// began.
     fn prepare(&mut self) -> Option<LogPiece> {
         let mut group = self.group.take()?;
-        let kept: usize = self.prepared.values().map(Prepared::bytes).sum();
-        let mut prepared = Prepared::Rows(group.take_rows());
-        if kept + prepared.bytes() > PREPARED_MAX_BYTES
-            && let Prepared::Rows(rows) = &prepared
-        {
-            prepared = Prepared::Tables(rows.iter().map(|rows| rows.table.path.clone()).collect());
-        }
-        if self.prepared.len() < PREPARED_MAX_COUNT {
-            self.prepared.insert(group.xid().to_vec(), prepared);
-        }
+        let rows = group.take_rows();
+        self.prepared.insert(group.xid(), rows, group.generation());
         Some(self.ended(group))
     }
 

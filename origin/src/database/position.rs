@@ -30,7 +30,7 @@ pub enum Position {
     WriteSet(u64),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gtid {
     pub domain: u32,
     pub server: u32,

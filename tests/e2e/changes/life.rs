@@ -11,7 +11,10 @@ use shared::error::ErrorCode;
 use std::time::Duration;
 
 cases! {
-    Own: [a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost],
+    Own: [
+        a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost,
+        a_commit_of_another_database_breaks_nothing,
+    ],
 }
 
 struct World {
@@ -36,9 +39,36 @@ impl World {
         .await;
     }
 
+    async fn start() -> Self {
+        let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[])).await;
+        let world = Self { service: service.expect("a task").expect("a service") };
+        world.sql("CREATE TABLE lives (id INT PRIMARY KEY)").await.payload();
+        world
+    }
+
+    async fn restart(self) -> Self {
+        let restarted = tokio::task::spawn_blocking(|| {
+            let directory = self.service.stop_and_keep().expect("a stop");
+            Service::start_in(directory, Edge::Without, &[])
+        });
+        Self { service: restarted.await.expect("a task").expect("a service") }
+    }
+
+    async fn stop(self) {
+        let stopped = tokio::task::spawn_blocking(move || self.service.stop());
+        stopped.await.expect("a task").expect("a stop");
+    }
+
+    fn root(&self, statement: &str) -> String {
+        self.service.root_sql(statement).expect("root")
+    }
+
     async fn changes(&self, options: &str) -> Answer {
-        let path = format!("/api/v1/changes/{}/lives?{options}", self.service.database);
-        self.call(Method::GET, &path).send().await
+        self.changes_of(&self.service.database, options).await
+    }
+
+    async fn changes_of(&self, database: &str, options: &str) -> Answer {
+        self.call(Method::GET, &format!("/api/v1/changes/{database}/lives?{options}")).send().await
     }
 
     /// Reads by pages of one change, all of which a reader of the log may have read with the first.
@@ -64,9 +94,7 @@ impl World {
 }
 
 async fn a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost(_: Host) {
-    let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[])).await;
-    let mut world = World { service: service.expect("a task").expect("a service") };
-    world.sql("CREATE TABLE lives (id INT PRIMARY KEY)").await.payload();
+    let mut world = World::start().await;
     let begin = world.now().await;
     world.insert(1).await;
     let (mariadb, _) =
@@ -75,15 +103,10 @@ async fn a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost(_: Ho
     world.insert(2).await;
     assert_eq!(world.keys_since(&begin).await, [1, 2]);
 
-    let World { service } = world;
-    let restarted = tokio::task::spawn_blocking(|| {
-        let directory = service.stop_and_keep().expect("a stop");
-        Service::start_in(directory, Edge::Without, &[])
-    });
-    world = World { service: restarted.await.expect("a task").expect("a service") };
+    world = world.restart().await;
     assert_eq!(world.keys_since(&begin).await, [1, 2]);
 
-    let root = |statement: &str| world.service.root_sql(statement).expect("root");
+    let root = |statement: &str| world.root(statement);
     root("FLUSH BINARY LOGS");
     world.insert(3).await;
     let file =
@@ -99,6 +122,30 @@ async fn a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost(_: Ho
     let again = world.now().await;
     world.insert(5).await;
     assert_eq!(world.keys_since(&again).await, [5]);
-    let stopped = tokio::task::spawn_blocking(move || world.service.stop());
-    stopped.await.expect("a task").expect("a stop");
+    world.stop().await;
+}
+
+/// A reader that begins after a transaction was prepared can't know the tables of its commit.
+async fn a_commit_of_another_database_breaks_nothing(_: Host) {
+    const OTHER: &str = "default_other";
+    let mut world = World::start().await;
+    world.root(&format!("CREATE DATABASE {OTHER}; CREATE TABLE {OTHER}.lives (id INT PRIMARY KEY)"));
+    for (at, id) in [(0, 1), (1, 4)] {
+        world.root(&format!(
+            "XA START '{id}'; INSERT INTO {OTHER}.lives VALUES ({id}); XA END '{id}'; XA PREPARE '{id}'"
+        ));
+        let token = world.now().await;
+        let of_other = Page::of(&world.changes_of(OTHER, "").await).next;
+        world.insert(id).await;
+        world.root(&format!("XA COMMIT '{id}'"));
+        world.insert(id + 1).await;
+        if at == 1 {
+            // Now a reader of the log begins at the tokens.
+            world = world.restart().await;
+        }
+        assert_eq!(world.keys_since(&token).await, [id, id + 1]);
+        let refused = world.changes_of(OTHER, &format!("since={of_other}")).await;
+        assert_eq!(refused.refused(ErrorCode::ResyncRequired)["details"]["reason"], "unknown_position");
+    }
+    world.stop().await;
 }

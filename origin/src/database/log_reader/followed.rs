@@ -162,6 +162,12 @@ impl FollowedTables {
         self.filter(|table, _| names.contains(table.database.as_str().as_bytes()))
     }
 
+    /// The followed tables whose rows a change in the databases may change.
+    pub(super) fn reached_from_databases(&self, databases: &HashSet<Box<str>>) -> Vec<TablePath> {
+        let is_in = |table: &TablePath| databases.contains(table.database.as_str());
+        self.filter(|table, ancestors| ancestors.all().chain([table]).any(is_in))
+    }
+
     fn filter(&self, is_meant: impl Fn(&TablePath, &Ancestors) -> bool) -> Vec<TablePath> {
         self.read(|sets| {
             let meant = sets.followed.iter().filter(|(table, ancestors)| is_meant(table, ancestors));
@@ -241,6 +247,11 @@ mod tests {
             assert_eq!(followed.reached_from(&table(changed), kind), reached, "{changed} {kind:?}");
         }
         assert!(followed.concerns(&table("users")) && !followed.concerns(&table("y")));
+        followed.insert(path("other", "copies").unwrap(), Ancestors::of(&table("lines"), &keys));
+        for (database, count) in [("shop", 3), ("other", 1), ("x", 0)] {
+            let reached = followed.reached_from_databases(&HashSet::from([database.into()]));
+            assert_eq!(reached.len(), count, "{database}");
+        }
     }
 
     #[test]

@@ -44,6 +44,10 @@ impl Group {
         }
     }
 
+    pub(super) fn gtid(&self) -> Gtid {
+        self.gtid
+    }
+
     pub(super) fn xid(&self) -> &[u8] {
         &self.xid
     }
@@ -52,15 +56,24 @@ impl Group {
         self.bytes
     }
 
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Adds the rows of a transaction that was prepared earlier, when fewer tables may have been followed.
+    pub(super) fn add_prepared(&mut self, rows: Vec<TableRows>, generation: u64) {
+        self.generation = self.generation.min(generation);
+        rows.into_iter().for_each(|rows| self.add_rows(rows));
+    }
+
     /// Whether the transaction is a single statement, which no COMMIT event follows.
     pub(super) fn is_standalone(&self) -> bool {
         self.flags & GtidEvent::STANDALONE != 0
     }
 
-    /// Whether rows may be passed on before the end of the transaction. False for a prepared XA transaction, which may
-    /// be rolled back after its end.
-    pub(super) fn may_pass_on(&self) -> bool {
-        self.flags & GtidEvent::PREPARED_XA == 0
+    /// Whether the group is a prepared XA transaction, which may be rolled back after its end.
+    pub(super) fn is_prepared(&self) -> bool {
+        self.flags & GtidEvent::PREPARED_XA != 0
     }
 
     pub(super) fn add_rows(&mut self, rows: TableRows) {

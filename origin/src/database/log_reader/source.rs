@@ -1,8 +1,10 @@
 //! Opens readers of the log: on the current database host and under the admin account, since no account of a project
 //! may read the log. Checks the settings of MariaDB that changes need.
 
+use super::prepared::{Found, PreparedInLog};
 use super::{
-    Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LogError, LogReader, ResyncReason, followed,
+    Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LogError, LogReader, PreparedBefore,
+    ResyncReason, followed,
 };
 use crate::database::errno;
 use crate::database::hosts::Hosts;
@@ -10,7 +12,7 @@ use crate::database::log_position::LogPosition;
 use crate::database::position::gtid;
 use crate::database::typed_rows;
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{BinlogStreamRequest, Conn, Opts};
+use mysql_async::{BinlogStream, BinlogStreamRequest, Conn, Opts};
 use shared::operation::TablePath;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -26,6 +28,7 @@ pub struct LogSource {
     hosts: Hosts,
     opts: Vec<Opts>,
     collations: Arc<OnceLock<HashMap<u16, CollationNames>>>,
+    pub(super) prepared: Arc<PreparedInLog>,
 }
 
 impl std::fmt::Debug for LogSource {
@@ -134,7 +137,7 @@ impl LogSource {
                 .stmt_cache_size(0)
                 .setup(vec!["SET NAMES utf8mb4, time_zone = '+00:00'"])
         });
-        Self { hosts: hosts.clone(), opts, collations: Arc::default() }
+        Self { hosts: hosts.clone(), opts, collations: Arc::default(), prepared: Arc::default() }
     }
 
     async fn connect(&self) -> Result<Conn, LogError> {
@@ -172,28 +175,39 @@ impl LogSource {
         extent: LogExtent,
         followed: Arc<FollowedTables>,
     ) -> Result<LogReader, LogError> {
-        let opening = async {
+        let stream = self.stream(Some(&from), extent).await?;
+        Ok(LogReader::new(stream, from, followed, PreparedBefore::Look(self.clone())))
+    }
+
+    /// Reads the log from `from`, or from its begin, to its end, and adds what it says of prepared transactions to `found`.
+    pub(super) async fn open_to_search(&self, from: Option<LogPosition>, found: Found) -> Result<LogReader, LogError> {
+        let stream = self.stream(from.as_ref(), LogExtent::ToEnd).await?;
+        Ok(LogReader::new(stream, from.unwrap_or_default(), Arc::default(), PreparedBefore::Add(found)))
+    }
+
+    async fn stream(&self, from: Option<&LogPosition>, extent: LogExtent) -> Result<BinlogStream, LogError> {
+        in_time(async {
             let mut conn = self.connect().await?;
             let facts = LogFacts::ask(&mut conn).await?;
-            // For a domain that it does not know, MariaDB would begin at the start of the log.
-            if from.domains().any(|domain| !facts.state.domains().any(|known| known == domain)) {
-                return Err(LogError::Gone(ResyncReason::UnknownPosition));
-            }
-            conn.query_drop(format!(
-                "SET @mariadb_slave_capability = 4, @slave_connect_state = '{from}', @slave_gtid_strict_mode = 1, \
-                 @master_heartbeat_period = {}",
+            let mut settings = format!(
+                "SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1, @master_heartbeat_period = {}",
                 HEARTBEAT.as_nanos()
-            ))
-            .await
-            .map_err(|error| fault(&error))?;
+            );
+            if let Some(from) = from {
+                // For a domain that it does not know, MariaDB would begin at the start of the log.
+                if from.domains().any(|domain| !facts.state.domains().any(|known| known == domain)) {
+                    return Err(LogError::Gone(ResyncReason::UnknownPosition));
+                }
+                settings.push_str(&format!(", @slave_connect_state = '{from}'"));
+            }
+            conn.query_drop(settings).await.map_err(|error| fault(&error))?;
             // MariaDB ends the connection of a reader if another one has the same server number.
             let number = getrandom::u32().map_err(|error| LogError::Lost(error.to_string()))? | 1 << 31;
             let request = BinlogStreamRequest::new(number).with_pos(4);
             let request = if extent == LogExtent::ToEnd { request.with_non_blocking() } else { request };
             conn.get_binlog_stream(request).await.map_err(|error| fault(&error))
-        };
-        let stream = in_time(opening).await?;
-        Ok(LogReader::new(stream, from, followed))
+        })
+        .await
     }
 
     /// Returns facts about the table that the log does not contain.
