@@ -117,7 +117,7 @@ impl Pager<'_> {
         loop {
             let after = (&builder.place.position, builder.after_piece);
             let Some(Recent { pieces, head }) = self.feed.recent(&paths, after, BATCH_BYTES) else {
-                return self.page_of_log(builder, tables, began).await;
+                return Box::pin(self.page_of_log(builder, tables, began)).await;
             };
             self.add(&mut builder, &pieces).await?;
             if builder.is_full || builder.is_broken || (began.elapsed() > PAGE_TIME && builder.has_moved()) {
