@@ -18,11 +18,11 @@ mod token;
 
 pub use catch_up::{CatchUps, catch_up_readers};
 pub use feed::{Feed, FeedGauge, RECENT_MAX_BYTES, TABLES_MAX_COUNT, TABLES_PER_PROJECT_MAX_COUNT, Waiter};
-pub use message::{Change, ChangeType};
+pub use message::Change;
 pub use page::{Page, PageLimits, Pager};
 pub use shared_reads::SharedReads;
 pub use subscription::{Followed, Subscriptions};
-pub use token::{Place, Token, TokenFault};
+pub use token::{Meaning, Place, Token, TokenFault};
 
 use crate::config::ChangesConfig;
 use crate::database::log_reader::{LogError, LogSource, ResyncReason};

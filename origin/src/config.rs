@@ -88,6 +88,8 @@ pub struct Config {
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
     pub changes: ChangesConfig,
+    /// Networks to which webhooks may be delivered, beside public addresses.
+    pub webhook_allow: Vec<IpNet>,
     pub log_level: tracing::Level,
     pub log_format: LogFormat,
     pub otlp: Option<OtlpConfig>,
@@ -147,6 +149,7 @@ impl Config {
             public_url: optional(layers, "public_url", value::base_url)?,
             console: required(layers, "console", access::console)?,
             changes: required(layers, "changes", access::changes)?,
+            webhook_allow: optional(layers, "webhook_allow", access::networks)?.unwrap_or_default(),
             log_level: required(layers, "log_level", value::log_level)?,
             log_format: required(layers, "log_format", value::log_format)?,
             otlp: otlp::read(layers)?,

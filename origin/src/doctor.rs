@@ -17,6 +17,7 @@ use serde::Serialize;
 use crate::config::{Config, TlsFiles};
 use crate::database::admin::{
     AdminError, CONNECTIONS_MAX_COUNT as ADMIN_CONNECTIONS, PROBE_CONNECTIONS, SCHEMA_VERSION, ServerFacts,
+    WEBHOOK_CONNECTIONS,
 };
 use crate::database::media::CONNECTIONS_MAX_COUNT as MEDIA_CONNECTIONS;
 use crate::database::{KILLS_MAX_COUNT, schema_cache};
@@ -146,7 +147,7 @@ fn connections(facts: &ServerFacts, pool_total: usize) -> Finding {
 }
 
 /// Returns the number of connections for statements, descriptions of tables, KILL statements, the administrator
-/// account, and the two pools for media.
+/// account, deliveries of webhooks, and the two pools for media.
 fn connections_needed(pool_total: usize) -> usize {
     let of_media = 2 * MEDIA_CONNECTIONS;
     pool_total
@@ -154,6 +155,7 @@ fn connections_needed(pool_total: usize) -> usize {
         + KILLS_MAX_COUNT
         + ADMIN_CONNECTIONS
         + PROBE_CONNECTIONS
+        + WEBHOOK_CONNECTIONS
         + of_media
 }
 
@@ -257,9 +259,9 @@ mod tests {
     fn mariadb_must_take_all_connections_of_an_origin() {
         // The formula of docs/settings.md.
         for pool_total in [16, 100, 10_000] {
-            assert_eq!(connections_needed(pool_total), pool_total * 9 / 8 + 28);
+            assert_eq!(connections_needed(pool_total), pool_total * 9 / 8 + 32);
         }
-        for (max_connections, verdict) in [(139, Severity::Warning), (140, Severity::Ok)] {
+        for (max_connections, verdict) in [(143, Severity::Warning), (144, Severity::Ok)] {
             assert_eq!(connections(&ServerFacts { max_connections, ..facts("") }, 100).verdict, verdict);
         }
     }

@@ -25,6 +25,7 @@ pub mod server;
 mod sql;
 mod stream;
 mod tus;
+pub mod webhooks;
 
 use crate::config::Config;
 use crate::service_state::ServiceState;

@@ -33,6 +33,7 @@ pub mod systemd;
 pub mod tls;
 pub mod traces;
 pub mod transfer;
+pub mod webhooks;
 
 mod files;
 mod process;

@@ -59,6 +59,7 @@ pub async fn run(
     // Stops the background tasks if the server fails, without cancelling the caller's token.
     let stop = stop.child_token();
     app.start_background(&tasks, &stop);
+    http::webhooks::start(&app, &tasks, &stop);
     if let Some(tls) = &tls {
         tasks.spawn(tls.clone().watch(stop.clone()));
     }

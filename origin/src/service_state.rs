@@ -28,6 +28,7 @@ use crate::system::keys::{KeyError, KeyRegistry};
 use crate::system::projects::{ProjectError, Projects};
 use crate::system::roles::Roles;
 use crate::traces::Tracer;
+use crate::webhooks::Webhooks;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, ProjectName, TableName};
 use shared::limits::{
@@ -58,6 +59,7 @@ pub struct ServiceState {
     pub schema_cache: Arc<SchemaCache>,
     pub cursors: PageTokens,
     pub changes: Changes,
+    pub webhooks: Webhooks,
     pub metrics: Metrics,
     pub tracer: Option<Tracer>,
     pub public_url: Option<BaseUrl>,
@@ -146,6 +148,7 @@ impl ServiceState {
             pools,
             cursors: system.pages.clone(),
             changes: Changes::new(&system.hosts, config.changes),
+            webhooks: Webhooks::new(&system.admin, &system.secret, config.webhook_allow.clone()),
             public_url: config.public_url.clone(),
             console: config.console,
             signer: system.signer.clone(),

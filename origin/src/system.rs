@@ -34,6 +34,7 @@ pub struct System {
     pub pages: PageTokens,
     pub signer: UrlSigner,
     pub edge_secret: EdgeSecret,
+    pub secret: Arc<InstallationSecret>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +87,8 @@ impl System {
         let pages = PageTokens::new(&secret);
         let signer = UrlSigner::new(&secret);
         let edge_secret = EdgeSecret::new(&secret);
-        let keys = Keys::new(admin.clone(), secret, projects.clone());
-        Self { hosts, admin, projects, keys, pages, signer, edge_secret }
+        let keys = Keys::new(admin.clone(), Arc::clone(&secret), projects.clone());
+        Self { hosts, admin, projects, keys, pages, signer, edge_secret, secret }
     }
 
     pub async fn migrate(&self) -> Result<(), SystemSchemaError> {

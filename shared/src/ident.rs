@@ -2,7 +2,7 @@
 //! exists, and quotes the names that it writes into SQL.
 
 use crate::error::{ErrorCode, Problem};
-use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS, ROLE_NAME_MAX_CHARS};
+use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS, ROLE_NAME_MAX_CHARS, WEBHOOK_NAME_MAX_BYTES};
 
 /// Checks a name by MariaDB's rules for quoted identifiers ("Identifier Names" in its documentation).
 fn check(kind: &str, name: &str) -> Result<(), Problem> {
@@ -177,6 +177,26 @@ impl RoleName {
 
 checked_text!(RoleName);
 
+/// A webhook's name: 1 to 100 bytes without control characters, not blank at its ends.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WebhookName(Box<str>);
+
+impl WebhookName {
+    pub fn parse(name: &str) -> Result<Self, Problem> {
+        let is_well_formed = (1..=WEBHOOK_NAME_MAX_BYTES).contains(&name.len())
+            && !name.chars().any(char::is_control)
+            && name.trim() == name;
+        if is_well_formed {
+            return Ok(Self(name.into()));
+        }
+        Err(Problem::new(ErrorCode::InvalidIdentifier, format!("{} is no name of a webhook.", shown(name))).with_hint(
+            format!("Use 1 to {WEBHOOK_NAME_MAX_BYTES} bytes without control characters, and no blank at either end."),
+        ))
+    }
+}
+
+checked_text!(WebhookName);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -228,6 +248,16 @@ mod tests {
         }
         for name in ["", "full", "read", "Author", "-a", "a-", "a b", "é", &"x".repeat(65)] {
             assert!(RoleName::parse(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_webhooks_name_is_a_line_of_text() {
+        for name in ["orders to the warehouse", "a/b?", "été", &"x".repeat(100)] {
+            assert!(WebhookName::parse(name).is_ok(), "{name}");
+        }
+        for name in ["", " a", "a ", "a\nb", &"x".repeat(101)] {
+            assert!(WebhookName::parse(name).is_err(), "{name}");
         }
     }
 

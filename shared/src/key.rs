@@ -201,6 +201,11 @@ impl Principal {
         Self { key_id: subject, project: Arc::new(project), grant, expires_at: Some(expires_at) }
     }
 
+    /// Creates the principal of a webhook, which never expires.
+    pub fn of_webhook(project: ProjectName, id: Uuid) -> Self {
+        Self { key_id: id, project: Arc::new(project), grant: Grant::Full, expires_at: None }
+    }
+
     /// Returns the UUIDv7 of an API key or link, or the UUIDv8 of a user.
     pub fn key_id(&self) -> Uuid {
         self.key_id

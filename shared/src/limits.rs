@@ -404,3 +404,15 @@ pub const CHANGES_WAIT_MAX: Duration = Duration::from_secs(25);
 
 /// Maximum bytes of a token of the feed of changes: a hash for each subscription, and a GTID for each domain.
 pub const CHANGES_TOKEN_MAX_BYTES: usize = 8 * 1024;
+
+pub const WEBHOOK_NAME_MAX_BYTES: usize = 100;
+
+pub const WEBHOOK_URL_MAX_BYTES: usize = 2_048;
+
+/// Maximum bytes of a webhook's subscriptions, as its definition has them.
+pub const WEBHOOK_SUBSCRIPTIONS_MAX_BYTES: usize = 64 * 1024;
+
+pub const WEBHOOKS_PER_PROJECT_MAX_COUNT: usize = 100;
+
+/// Maximum webhooks of all projects. Each that is not paused waits for changes in a task of its own.
+pub const WEBHOOKS_MAX_COUNT: usize = 1_000;

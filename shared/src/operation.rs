@@ -14,6 +14,7 @@ pub mod read;
 pub mod route;
 pub mod sql;
 pub mod tus;
+pub mod webhook;
 pub mod window;
 pub mod write;
 

@@ -71,6 +71,10 @@ actions! {
     ListRoles = FullKeys, "/api/v1/roles[/{name}]", "manage roles";
     SetRole = FullKeys, "/api/v1/roles[/{name}]", "manage roles";
     RemoveRole = FullKeys, "/api/v1/roles[/{name}]", "manage roles";
+    /// List webhooks or their deliveries, or read one webhook.
+    ListWebhooks = FullKeys, "/api/v1/webhooks[/{name}[/deliveries]]", "manage webhooks";
+    /// Make, change, test or remove a webhook, or send a delivery again.
+    ManageWebhook = FullKeys, "/api/v1/webhooks[/{name}]", "manage webhooks";
     /// Read the project's statistics (`/status`), or its last requests (`/requests`).
     Observe = FullKeys, "/api/v1/status", "see the project's requests";
 }
@@ -146,6 +150,8 @@ mod tests {
             Action::ListRoles,
             Action::SetRole,
             Action::RemoveRole,
+            Action::ListWebhooks,
+            Action::ManageWebhook,
             Action::Observe,
         ];
         assert_eq!(refused, [&[Action::Explain, Action::Sql][..], &managing].concat());

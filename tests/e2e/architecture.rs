@@ -175,7 +175,7 @@ async fn only_media_know_the_object_store_and_images(_: Host) {
 
 /// The folders and single files of `origin/src`, the highest layer first: each imports only from later ones. Names on
 /// one line are one layer.
-const LAYERS: [&[&str]; 21] = [
+const LAYERS: [&[&str]; 22] = [
     &["cli"],
     &["transfer"],
     &["dev"],
@@ -184,6 +184,7 @@ const LAYERS: [&[&str]; 21] = [
     &["http"],
     &["service_state"],
     &["metrics", "rates", "activity", "traces"],
+    &["webhooks"],
     &["changes"],
     &["system"],
     &["media"],

@@ -162,6 +162,7 @@ struct World {
     upload: String,
     key: IssuedKey,
     roles: [String; 3],
+    webhook: String,
 }
 
 impl World {
@@ -186,7 +187,15 @@ impl World {
         for name in [&roles[0], &roles[2]] {
             set_role_in(shared(), "default", name, &json!({"tables": {}}));
         }
-        Self { db, shelf, files, upload, key: shared().create_key("default", "read", &[]), roles }
+        let key = shared().create_key("default", "read", &[]);
+        let world = Self { db, shelf, files, upload, key, roles, webhook: unique("hook") };
+        host.call(Method::POST, "/api/v1/webhooks").json(&world.webhook_definition()).send().await.payload();
+        world
+    }
+
+    fn webhook_definition(&self) -> Value {
+        let subscription = json!({"database": self.db.name, "table": "t"});
+        json!({"name": self.webhook, "url": "https://example.com/", "subscriptions": [subscription], "paused": true})
     }
 
     async fn state(&self) -> (Value, Vec<String>, Option<String>, Vec<u16>) {
@@ -379,6 +388,24 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
             (Access::Full, vec![role(Method::PUT, &world.roles[1], Done(200)).json(&json!({"tables": {}}))])
         }
         Action::RemoveRole => (Access::Full, vec![role(Method::DELETE, &world.roles[2], no_record)]),
+        Action::ListWebhooks => {
+            let path = format!("/api/v1/webhooks/{}", world.webhook);
+            let deliveries = format!("{path}/deliveries");
+            (
+                Access::Full,
+                vec![
+                    own(Method::GET, "/api/v1/webhooks"),
+                    Request::new(Method::GET, path, 200, no_record),
+                    Request::new(Method::GET, deliveries, 200, no_record),
+                ],
+            )
+        }
+        Action::ManageWebhook => {
+            let path = format!("/api/v1/webhooks/{}", world.webhook);
+            let secret = format!("{path}/secret");
+            let set = Request::new(Method::PUT, path, 200, no_record).json(&world.webhook_definition());
+            (Access::Full, vec![set, Request::new(Method::POST, secret, 200, no_record)])
+        }
         Action::Observe => {
             (Access::Full, vec![own(Method::GET, "/api/v1/status"), own(Method::GET, "/api/v1/requests")])
         }

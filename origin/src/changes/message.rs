@@ -5,6 +5,7 @@ use crate::database::log_position::LogPosition;
 use crate::database::run::images::SeenRows;
 use jiff::Timestamp;
 use shared::envelope::write_string;
+use shared::operation::webhook::ChangeType;
 
 /// A change as a JSON object, and the place after it.
 #[derive(Debug)]
@@ -12,13 +13,6 @@ pub struct Change {
     pub json: Vec<u8>,
     pub after: Place,
     pub ends_transaction: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeType {
-    Insert,
-    Update,
-    Delete,
 }
 
 /// How the change of one logged row changes the list of a subscription. The numbers are indexes of rows in the JSON

@@ -105,7 +105,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("secret", "TEXT", "The installation's secret, 32 bytes or more as hex or base64; without it, the file `secret` in `data_dir`")
         .hidden(),
     Setting::new("pool_size", "N", "Connections to MariaDB per account. More connections than MariaDB has processors only add latency").or("8"),
-    Setting::new("pool_total", "N", "Connections of all accounts together; beyond, the connection that was idle longest is closed. `max_connections` of MariaDB must be at least 9/8 of it + 28, summed over all origins").or("100"),
+    Setting::new("pool_total", "N", "Connections of all accounts together; beyond, the connection that was idle longest is closed. `max_connections` of MariaDB must be at least 9/8 of it + 32, summed over all origins").or("100"),
     Setting::new("pool_queue", "N", "Requests that may wait for a connection, per account; beyond: 503 `overloaded`").or("1024"),
     Setting::new("pool_wait_timeout", "TIME", "Longest wait for a connection").or("5s"),
     Setting::new("connect_timeout", "TIME", "Longest time to open a connection to MariaDB").or("5s"),
@@ -136,6 +136,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("public_url", "URL", "Base of file URLs in responses, as `https://api.example.com`. Without it: `X-Forwarded-Proto` and `X-Forwarded-Host`, else `Host`"),
     Setting::new("console", "ON", "`on`: serve the console, a page for people, at `/console`").or("on"),
     Setting::new("changes", "ON", "`on`: serve the feed of changes, for which a private MariaDB keeps a binary log").or("on"),
+    Setting::new("webhook_allow", "LIST", "Networks of private, loopback and link-local addresses, as `10.1.0.0/16`, to which webhooks may be delivered; there also by plain HTTP"),
     Setting::new("log_level", "LEVEL", "`error`, `warn`, `info`, `debug` or `trace`").or("info"),
     Setting::new("log_format", "FORMAT", "`json`, `pretty`, or `auto`: pretty on a terminal").or("auto"),
     Setting::new("otlp_endpoint", "URL", "Collector to which traces are sent by OTLP (HTTP, protobuf), as `http://127.0.0.1:4318`; without it, `OTEL_EXPORTER_OTLP_ENDPOINT`; without both, no traces"),

@@ -17,6 +17,7 @@ mod projects;
 mod quote;
 mod roles;
 mod script;
+mod webhooks;
 
 use crate::database::typed_rows;
 use std::future::Future;
@@ -47,6 +48,7 @@ pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
 pub use roles::{ListedRole, RoleRow};
 pub use script::ScriptSession;
+pub use webhooks::{DeliveryRow, DeliveryState, WebhookRow};
 
 /// The maximum number of connections in this module's pool, per host. Small, to leave MariaDB's connections to
 /// requests.
@@ -54,6 +56,9 @@ pub(crate) const CONNECTIONS_MAX_COUNT: usize = 3;
 
 /// The maximum number of connections, per host, in the pool of [`Admin::apart`].
 pub(crate) const PROBE_CONNECTIONS: usize = 1;
+
+/// The maximum number of connections, per host, that record deliveries of webhooks.
+pub(crate) const WEBHOOK_CONNECTIONS: usize = 4;
 
 /// The time limit for one statement or transaction of the admin account. Dropping a large database takes longest.
 pub(crate) const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -87,7 +92,12 @@ impl Admin {
 
     /// Returns an [`Admin`] with a pool of its own for one connection, so that its statements wait for no others.
     pub fn apart(&self) -> Self {
-        Self { pool: pool(&self.hosts, PROBE_CONNECTIONS), ..self.clone() }
+        self.with_connections(PROBE_CONNECTIONS)
+    }
+
+    /// Returns an [`Admin`] with a pool of its own for so many connections.
+    pub fn with_connections(&self, count: usize) -> Self {
+        Self { pool: pool(&self.hosts, count), ..self.clone() }
     }
 
     pub fn user(&self) -> &str {

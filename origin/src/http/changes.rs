@@ -2,6 +2,7 @@
 
 mod errors;
 mod events;
+mod for_webhooks;
 
 use super::held;
 use super::records::Tables;
@@ -22,6 +23,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use errors::{revoked, token_error};
 use events::write_event;
+pub(super) use for_webhooks::FeedOfWebhooks;
 use futures_util::{Stream, StreamExt as _};
 use shared::envelope::write_string;
 use shared::error::{ErrorCode, Problem};
@@ -65,14 +67,19 @@ struct StreamError(String);
 type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, StreamError>> + Send>>;
 
 pub(super) async fn run(context: &RequestContext, call: ChangesCall) -> Result<Response, Problem> {
-    if !context.app().changes.is_on() {
-        return Err(Problem::new(ErrorCode::ChangesUnavailable, "The feed of changes is switched off.")
-            .with_hint("Set changes = \"on\", or SELKIE_CHANGES=on, at the origin."));
-    }
+    check_is_on(context.app())?;
     answer(context, &call).await.map_err(|error| {
         context.app().changes.failed(&error);
         error.into_problem()
     })
+}
+
+fn check_is_on(app: &ServiceState) -> Result<(), Problem> {
+    let off = || Problem::new(ErrorCode::ChangesUnavailable, "The feed of changes is switched off.");
+    match app.changes.is_on() {
+        true => Ok(()),
+        false => Err(off().with_hint("Set changes = \"on\", or SELKIE_CHANGES=on, at the origin.")),
+    }
 }
 
 async fn answer(context: &RequestContext, call: &ChangesCall) -> Result<Response, ChangesError> {

@@ -1,9 +1,10 @@
-//! Handles `/api/v1/keys`, `/api/v1/roles`, `/api/v1/status` and `/api/v1/requests`, by which a caller with full access
+//! Handles `/api/v1/keys`, `/api/v1/roles`, `/api/v1/status` and `/api/v1/requests`, and passes on what is for webhooks, by which a caller with full access
 //! manages its own project. Each change is logged with the id of the caller.
 
 use super::media::payload::text;
 use super::request_context::RequestContext;
 use super::respond;
+use super::webhooks;
 use crate::activity::{ActivityFigure, PERIOD_SECONDS};
 use crate::clock::{now, utc};
 use crate::database::admin::{KeyGrant, KeyRow, ListedRole};
@@ -34,13 +35,16 @@ pub(super) async fn run(
     let answer = match call {
         Management::Status => text(&Status::of(app, project))?.into(),
         Management::ListRequests => text(&app.activity.requests(project.as_str()))?.into(),
+        Management::ListWebhooks(page) => webhooks::Manager { app, caller }.list(&page).await?,
+        Management::CreateWebhook => webhooks::Manager { app, caller }.create(body).await?.into(),
+        Management::Webhook(call) => webhooks::Manager { app, caller }.run(call, body).await?,
         call => Manager { app, caller, record }.run(call, body).await?,
     };
     let trailer = Trailer { next: answer.next, ..Trailer::default() };
     Ok(respond::list(respond::json(envelope::success_with(&answer.payload, &trailer))))
 }
 
-struct ManagementAnswer {
+pub(super) struct ManagementAnswer {
     payload: Vec<u8>,
     next: Option<String>,
 }
@@ -53,7 +57,7 @@ impl From<Vec<u8>> for ManagementAnswer {
 
 impl ManagementAnswer {
     /// Makes a page of at most `limit` rows. A further row in `rows` shows that there is a next page.
-    fn of_list<'a, R, E: Serialize>(
+    pub(super) fn of_list<'a, R, E: Serialize>(
         rows: &'a [R],
         limit: u64,
         cursor: impl FnOnce(&R) -> String,
@@ -194,7 +198,12 @@ impl Manager<'_> {
                 self.changed("a role was removed", name.as_str()).await;
                 text(&Named { name: name.as_str() })
             }
-            Management::Status | Management::ListRequests | Management::SetRole(_) => {
+            Management::Status
+            | Management::ListRequests
+            | Management::SetRole(_)
+            | Management::ListWebhooks(_)
+            | Management::CreateWebhook
+            | Management::Webhook(_) => {
                 Err(Problem::internal("The request can't be answered.", "another function answers it"))
             }
         };
@@ -334,7 +343,7 @@ fn invalid(message: impl Into<Cow<'static, str>>) -> Problem {
     Problem::new(ErrorCode::InvalidBody, message)
 }
 
-fn sentence(error: &impl std::fmt::Display) -> String {
+pub(super) fn sentence(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let mut chars = text.chars();
     let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();

@@ -62,28 +62,8 @@ impl ChangesCall {
 
     pub(super) fn from_body(head: &ChangesHead, body: &[u8]) -> Result<Self, Problem> {
         let draft = Draft::collect(options::members(body)?, &POST_OPTIONS)?;
-        let list = match draft.get("subscriptions") {
-            Some(Value::List(list)) => options::items("subscriptions", list, SUBSCRIPTIONS_MAX_COUNT)?,
-            Some(other) => return Err(options::wrong("subscriptions", SUBSCRIPTIONS, other)),
-            None => return Err(options::invalid(format!("The option subscriptions is missing: {SUBSCRIPTIONS}."))),
-        };
-        if list.is_empty() || list.len() > SUBSCRIPTIONS_MAX_COUNT {
-            let count = list.len();
-            return Err(options::invalid(format!(
-                "The option subscriptions must have 1 to {SUBSCRIPTIONS_MAX_COUNT} items, not {count}."
-            )));
-        }
-        let mut subscriptions: Vec<Subscription> = Vec::with_capacity(list.len());
-        for (at, item) in list.iter().enumerate() {
-            let subscription = Subscription::from_item(at, item)?;
-            if let Some(id) = &subscription.id
-                && subscriptions.iter().any(|other| other.id.as_ref() == Some(id))
-            {
-                return Err(options::invalid(format!("Two subscriptions have the id {}.", shown(id))));
-            }
-            subscriptions.push(subscription);
-        }
-        Self::new(subscriptions, head, &draft)
+        let subscriptions = subscriptions(draft.get("subscriptions"), &SUBSCRIPTION_OPTIONS)?;
+        Self::new(subscriptions.into_iter().map(|(subscription, _)| subscription).collect(), head, &draft)
     }
 
     fn new(subscriptions: Vec<Subscription>, head: &ChangesHead, options: &Draft) -> Result<Self, Problem> {
@@ -108,6 +88,35 @@ impl ChangesCall {
 
 const SUBSCRIPTIONS: &str = "a list of objects {id, database, table, query, selectFields}";
 
+/// Parses a list of subscriptions. Also returns the members of each that are not the subscription's own.
+pub(super) fn subscriptions(
+    list: Option<&Value>,
+    known: &'static [&'static str],
+) -> Result<Vec<(Subscription, Draft)>, Problem> {
+    let list = match list {
+        Some(Value::List(list)) => options::items("subscriptions", list, SUBSCRIPTIONS_MAX_COUNT)?,
+        Some(other) => return Err(options::wrong("subscriptions", SUBSCRIPTIONS, other)),
+        None => return Err(options::invalid(format!("The option subscriptions is missing: {SUBSCRIPTIONS}."))),
+    };
+    if list.is_empty() || list.len() > SUBSCRIPTIONS_MAX_COUNT {
+        let count = list.len();
+        return Err(options::invalid(format!(
+            "The option subscriptions must have 1 to {SUBSCRIPTIONS_MAX_COUNT} items, not {count}."
+        )));
+    }
+    let mut subscriptions: Vec<(Subscription, Draft)> = Vec::with_capacity(list.len());
+    for (at, item) in list.iter().enumerate() {
+        let (subscription, others) = Subscription::from_item(at, item, known)?;
+        if let Some(id) = &subscription.id
+            && subscriptions.iter().any(|(other, _)| other.id.as_ref() == Some(id))
+        {
+            return Err(options::invalid(format!("Two subscriptions have the id {}.", shown(id))));
+        }
+        subscriptions.push((subscription, others));
+    }
+    Ok(subscriptions)
+}
+
 impl Subscription {
     fn new(id: Option<Box<str>>, table: TablePath, draft: Draft) -> Result<Self, Problem> {
         let read = draft.into_read(table, Format::Envelope)?;
@@ -118,14 +127,14 @@ impl Subscription {
         Ok(Self { id, read })
     }
 
-    fn from_item(at: usize, item: &Value) -> Result<Self, Problem> {
+    fn from_item(at: usize, item: &Value, known: &'static [&'static str]) -> Result<(Self, Draft), Problem> {
         let Value::Object(text) = item else {
             return Err(options::wrong("subscriptions", SUBSCRIPTIONS, item));
         };
         let members = options::object("subscriptions", text)?;
         let members = members.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
-        let mut draft = Draft::collect(members, &SUBSCRIPTION_OPTIONS)?;
-        let read = draft.take(&READ_OPTIONS);
+        let mut others = Draft::collect(members, known)?;
+        let (read, draft) = (others.take(&READ_OPTIONS), others.take(&["id", "database", "table"]));
         let text = |name: &'static str| match draft.get(name) {
             Some(Value::Text(text)) => Ok(text),
             Some(other) => Err(options::wrong(name, "a string", other)),
@@ -141,7 +150,7 @@ impl Subscription {
                 return Err(options::wrong("id", &expected, other));
             }
         };
-        Self::new(Some(id), table, read)
+        Ok((Self::new(Some(id), table, read)?, others))
     }
 }
 

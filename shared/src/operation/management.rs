@@ -3,7 +3,7 @@
 use super::options::{self, Options};
 use super::route::decode_segment;
 use crate::error::{ErrorCode, Problem};
-use crate::ident::{RoleName, shown};
+use crate::ident::{RoleName, WebhookName, shown};
 use crate::json::Value;
 use crate::limits::{MANAGED_PAGE_COUNT, MANAGED_PAGE_MAX_COUNT};
 use crate::policy::Action;
@@ -57,8 +57,57 @@ pub enum Management {
     ShowRole(RoleName),
     SetRole(RoleName),
     RemoveRole(RoleName),
+    ListWebhooks(Page<WebhookName>),
+    CreateWebhook,
+    Webhook(WebhookCall),
     Status,
     ListRequests,
+}
+
+/// A call for one webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookCall {
+    pub name: WebhookName,
+    pub deed: WebhookDeed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebhookDeed {
+    Show,
+    Set,
+    Remove,
+    RenewSecret,
+    SendTest,
+    ListDeliveries(Page<u64>),
+    ShowDelivery(u64),
+    SendAgain(u64),
+}
+
+impl WebhookCall {
+    /// Returns the call and the path's methods; the caller must check that `method` is one of them.
+    pub(super) fn resolve(
+        method: &str,
+        name: &str,
+        part: Option<&str>,
+        id: Option<&str>,
+    ) -> Result<Option<(Self, &'static str)>, Problem> {
+        let (deed, methods) = match (part, id, method) {
+            (None, None, "PUT") => (WebhookDeed::Set, "GET, HEAD, PUT, DELETE"),
+            (None, None, "DELETE") => (WebhookDeed::Remove, "GET, HEAD, PUT, DELETE"),
+            (None, None, _) => (WebhookDeed::Show, "GET, HEAD, PUT, DELETE"),
+            (Some("secret"), None, _) => (WebhookDeed::RenewSecret, "POST"),
+            (Some("test"), None, _) => (WebhookDeed::SendTest, "POST"),
+            (Some("deliveries"), None, _) => (WebhookDeed::ListDeliveries(Page::FIRST), "GET, HEAD"),
+            (Some("deliveries"), Some(id), _) => {
+                let number = options::parse_whole(id).ok_or_else(|| no_delivery(id))?;
+                let is_sent = method == "POST";
+                let deed = if is_sent { WebhookDeed::SendAgain(number) } else { WebhookDeed::ShowDelivery(number) };
+                (deed, "GET, HEAD, POST")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some((Self { name: WebhookName::parse(&decode_segment(name)?)?, deed }, methods)))
+    }
 }
 
 impl Management {
@@ -86,6 +135,8 @@ impl Management {
                 };
                 (call, "GET, HEAD, PUT, DELETE")
             }
+            ("webhooks", None, "POST") => (Self::CreateWebhook, "GET, HEAD, POST"),
+            ("webhooks", None, _) => (Self::ListWebhooks(Page::FIRST), "GET, HEAD, POST"),
             ("status", None, _) => (Self::Status, "GET, HEAD"),
             ("requests", None, _) => (Self::ListRequests, "GET, HEAD"),
             _ => return Ok(None),
@@ -107,6 +158,11 @@ impl Management {
             }
             Self::ListKeys(page) => page.with(pairs, |id| Uuid::try_parse(id).ok()).map(Self::ListKeys),
             Self::ListRoles(page) => page.with(pairs, |name| RoleName::parse(name).ok()).map(Self::ListRoles),
+            Self::ListWebhooks(page) => page.with(pairs, |name| WebhookName::parse(name).ok()).map(Self::ListWebhooks),
+            Self::Webhook(WebhookCall { name, deed: WebhookDeed::ListDeliveries(page) }) => {
+                let deed = WebhookDeed::ListDeliveries(page.with(pairs, options::parse_whole)?);
+                Ok(Self::Webhook(WebhookCall { name, deed }))
+            }
             call => options::none(pairs).map(|()| call),
         }
     }
@@ -119,17 +175,33 @@ impl Management {
             Self::ListRoles(_) | Self::ShowRole(_) => Action::ListRoles,
             Self::SetRole(_) => Action::SetRole,
             Self::RemoveRole(_) => Action::RemoveRole,
+            Self::ListWebhooks(_) => Action::ListWebhooks,
+            Self::Webhook(WebhookCall {
+                deed: WebhookDeed::Show | WebhookDeed::ListDeliveries(_) | WebhookDeed::ShowDelivery(_),
+                ..
+            }) => Action::ListWebhooks,
+            Self::CreateWebhook | Self::Webhook(_) => Action::ManageWebhook,
             Self::Status | Self::ListRequests => Action::Observe,
         }
     }
 
     pub(super) fn has_body(&self) -> bool {
-        matches!(self, Self::CreateKey | Self::SetRole(_))
+        matches!(
+            self,
+            Self::CreateKey
+                | Self::SetRole(_)
+                | Self::CreateWebhook
+                | Self::Webhook(WebhookCall { deed: WebhookDeed::Set, .. })
+        )
     }
 }
 
 pub fn no_key(id: &str) -> Problem {
     Problem::new(ErrorCode::RecordNotFound, format!("The project has no key {}.", shown(id)))
+}
+
+pub fn no_delivery(id: &str) -> Problem {
+    Problem::new(ErrorCode::RecordNotFound, format!("The webhook has no delivery {}.", shown(id)))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Resolves the path and method of a request to a resource.
 
-use super::management::Management;
+use super::management::{Management, WebhookCall};
 use super::media::MediaId;
 use super::tus::{self, TusId};
 use super::{ApiForm, RecordId, TablePath};
@@ -144,6 +144,12 @@ pub(crate) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
         }
         (Some("crud"), Some(database), Some(table), last, None) if !database.is_empty() && !table.is_empty() => {
             below_table(head, table_path(database, table)?, last)
+        }
+        (Some("webhooks"), Some(name), part, id, None) => {
+            let Some((call, methods)) = WebhookCall::resolve(head.method, name, part, id)? else {
+                return Err(not_found(head.path));
+            };
+            allow(head.method, methods).map(|()| Resource::Managed(Management::Webhook(call)))
         }
         (Some(kind), name, None, ..) => match Management::resolve(head.method, kind, name)? {
             Some((call, methods)) => allow(head.method, methods).map(|()| Resource::Managed(call)),

@@ -183,6 +183,8 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
         | Action::ListRoles
         | Action::SetRole
         | Action::RemoveRole
+        | Action::ListWebhooks
+        | Action::ManageWebhook
         | Action::Observe => {
             let managed = [
                 (Method::GET, "keys"),
@@ -192,6 +194,12 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
                 (Method::GET, "roles/author"),
                 (Method::PUT, "roles/author"),
                 (Method::DELETE, "roles/author"),
+                (Method::GET, "webhooks"),
+                (Method::POST, "webhooks"),
+                (Method::PUT, "webhooks/a"),
+                (Method::DELETE, "webhooks/a"),
+                (Method::GET, "webhooks/a/deliveries"),
+                (Method::POST, "webhooks/a/test"),
                 (Method::GET, "status"),
                 (Method::GET, "requests"),
             ];

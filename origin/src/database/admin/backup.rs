@@ -12,18 +12,19 @@ pub struct InstallationContent {
     pub keys: u64,
     pub databases: u64,
     pub files: u64,
-    /// The number of projects, except the default one, plus the number of roles and of issuers.
+    /// The number of projects, except the default one, plus the number of roles, of issuers and of webhooks.
     pub others: u64,
 }
 
 impl Admin {
     /// Counts the rows of the system schema: recorded keys (expired and revoked ones too), databases, media files,
-    /// projects, roles and issuers.
+    /// projects, roles, issuers and webhooks.
     pub async fn content(&self) -> Result<InstallationContent, AdminError> {
         let mut conn = self.conn().await?;
         let counts = "SELECT (SELECT COUNT(*) FROM selkie.`keys`), (SELECT COUNT(*) FROM selkie.`databases`), \
              (SELECT COUNT(*) FROM selkie.media), (SELECT COUNT(*) FROM selkie.projects WHERE name <> 'default') + \
-             (SELECT COUNT(*) FROM selkie.roles) + (SELECT COUNT(*) FROM selkie.issuers)";
+             (SELECT COUNT(*) FROM selkie.roles) + (SELECT COUNT(*) FROM selkie.issuers) + \
+             (SELECT COUNT(*) FROM selkie.webhooks)";
         let counts: Option<(u64, u64, u64, u64)> = self.within(typed_rows::first(conn.query_iter(counts))).await?;
         let (keys, databases, files, others) = counts.ok_or(AdminError::Corrupt("count"))?;
         Ok(InstallationContent { keys, databases, files, others })

@@ -14,7 +14,7 @@ struct Migration {
 }
 
 /// All migrations. The version of a migration is its position in this list, counted from 1.
-const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION, ROLES, KEYS, UPLOADERS];
+const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION, ROLES, KEYS, UPLOADERS, WEBHOOKS];
 
 const PROJECTS: Migration = Migration {
     name: "projects, databases and keys",
@@ -205,6 +205,56 @@ const UPLOADERS: Migration = Migration {
 };
 
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+
+const WEBHOOKS: Migration = Migration {
+    name: "webhooks, their deliveries and the lease of the origin that delivers",
+    statements: &[
+        "CREATE TABLE IF NOT EXISTS selkie.webhooks (
+            id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+            project VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            name VARCHAR(100) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+            url VARCHAR(2048) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+            subscriptions MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+            paused BOOLEAN NOT NULL,
+            pause_reason VARCHAR(200) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+            version BIGINT UNSIGNED NOT NULL,
+            secret_number INT UNSIGNED NOT NULL,
+            secret_renewed_at BIGINT UNSIGNED NULL,
+            token TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            token_at BIGINT UNSIGNED NOT NULL,
+            failing_since BIGINT UNSIGNED NULL,
+            delivered_at BIGINT UNSIGNED NULL,
+            created_at BIGINT UNSIGNED NOT NULL,
+            updated_at BIGINT UNSIGNED NOT NULL,
+            UNIQUE KEY by_name (project, name),
+            CONSTRAINT webhooks_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
+        ) ENGINE = InnoDB",
+        "CREATE TABLE IF NOT EXISTS selkie.webhook_deliveries (
+            id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+            webhook CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            message VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            state ENUM('delivered', 'waiting', 'failed') CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            changes INT UNSIGNED NOT NULL,
+            body LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+            attempts INT UNSIGNED NOT NULL,
+            status SMALLINT UNSIGNED NULL,
+            response TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+            millis INT UNSIGNED NOT NULL,
+            created_at BIGINT UNSIGNED NOT NULL,
+            attempted_at BIGINT UNSIGNED NOT NULL,
+            next_attempt_at BIGINT UNSIGNED NULL,
+            next TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            KEY by_webhook (webhook, state, id),
+            CONSTRAINT deliveries_webhook FOREIGN KEY (webhook) REFERENCES selkie.webhooks (id) ON DELETE CASCADE
+        ) ENGINE = InnoDB",
+        "CREATE TABLE IF NOT EXISTS selkie.webhook_lease (
+            id TINYINT UNSIGNED NOT NULL PRIMARY KEY,
+            holder CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            until DATETIME(6) NOT NULL
+        ) ENGINE = InnoDB",
+        "INSERT IGNORE INTO selkie.webhook_lease (id, holder, until) VALUES (1, '', '2000-01-01')",
+    ],
+};
 
 impl Admin {
     /// Migrates the system schema to [`SCHEMA_VERSION`], creating it if it does not exist. Several origins may call

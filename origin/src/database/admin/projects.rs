@@ -112,6 +112,7 @@ impl Admin {
                 "DELETE FROM selkie.`keys` WHERE project = ?",
                 "DELETE FROM selkie.roles WHERE project = ?",
                 "DELETE FROM selkie.issuers WHERE project = ?",
+                "DELETE FROM selkie.webhooks WHERE project = ?",
                 "DELETE FROM selkie.media_uploads WHERE project = ?",
                 "DELETE FROM selkie.media_folders WHERE project = ?",
                 "DELETE FROM selkie.project_key_changes WHERE project = ?",

@@ -14,13 +14,14 @@ use crate::service_state::{StreamSlots, answer_memory, body_memory, descriptions
 use crate::system::keys::registry::lookup_slots;
 use crate::tls::HANDSHAKES_MAX_COUNT;
 use crate::traces::QUEUE_MAX_COUNT;
+use crate::webhooks::in_flight;
 use shared::limits::{
     DESCRIPTIONS_CACHE_MAX_BYTES, EDGE_BODIES_MAX_BYTES, EDGE_BODY_OVERHEAD_BYTES, EDGE_CHANGES_MAX_COUNT,
     EDGE_DRAINS_MAX_COUNT, EDGE_DRAINS_PER_ADDRESS_MAX_COUNT, EDGE_HEALTH_REQUESTS_MAX_COUNT,
     EDGE_PUBLIC_REQUESTS_MAX_COUNT, EDGE_REFUSAL_LINES_MAX_COUNT, EDGE_REFUSAL_LINES_MS, EDGE_REQUESTS_MAX_COUNT,
     EDGE_UNVERIFIED_CHANGES_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT, IMAGE_MEMORY_MAX_BYTES,
     IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT,
-    UPLOADS_PER_PROJECT_MAX_COUNT,
+    UPLOADS_PER_PROJECT_MAX_COUNT, WEBHOOKS_MAX_COUNT, WEBHOOKS_PER_PROJECT_MAX_COUNT,
 };
 use std::time::Duration;
 
@@ -147,6 +148,8 @@ fn of_changes() -> Vec<Expected> {
     vec![
         counted("requests and streams that follow [changes](api/changes.md)", &followers()),
         counted("connections that read older changes from the log", &catch_up_readers()),
+        counted("deliveries of [webhooks](api/webhooks.md) under way", &in_flight()),
+        row("webhooks", written(WEBHOOKS_MAX_COUNT), written(WEBHOOKS_PER_PROJECT_MAX_COUNT)),
         row("memory for recent changes of followed tables", format!("{recent} MiB"), "none".to_owned()),
         row("tables that are followed", written(TABLES_MAX_COUNT), written(TABLES_PER_PROJECT_MAX_COUNT)),
     ]

@@ -36,6 +36,8 @@ pub(super) enum Credential {
     UserToken(Arc<Issuer>),
     /// The token of a log-in link, which may only be exchanged for a key.
     Link,
+    /// None: the caller is a webhook of the project.
+    Webhook,
 }
 
 impl Caller {
@@ -46,8 +48,17 @@ impl Caller {
     pub(super) fn issuer(&self) -> Option<&Arc<Issuer>> {
         match &self.0.credential {
             Credential::UserToken(issuer) => Some(issuer),
-            Credential::Key | Credential::Link => None,
+            Credential::Key | Credential::Link | Credential::Webhook => None,
         }
+    }
+
+    /// A webhook, which reads with full access to its project.
+    pub fn of_webhook(project: ProjectName, id: Uuid) -> Self {
+        Self::new(Principal::of_webhook(project, id), Rights::Full, Credential::Webhook)
+    }
+
+    pub fn is_webhook(&self) -> bool {
+        matches!(self.0.credential, Credential::Webhook)
     }
 
     pub fn has_link(&self) -> bool {

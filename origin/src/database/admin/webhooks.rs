@@ -1,0 +1,396 @@
+//! Rows of `selkie.webhooks`, of their deliveries, and the lease of the origin that delivers. Times are seconds since
+//! 1970, but for the lease, for which only MariaDB's clock counts.
+
+use super::projects::project;
+use super::{Admin, AdminError};
+use crate::database::typed_rows;
+use mysql_async::prelude::{FromRow, Queryable};
+use mysql_async::{FromRowError, Params, Row};
+use shared::ident::{ProjectName, WebhookName};
+use uuid::Uuid;
+
+/// Delivered deliveries of a webhook that stay listed.
+const DELIVERED_MAX_COUNT: u64 = 100;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookRow {
+    pub id: Uuid,
+    pub project: ProjectName,
+    pub name: WebhookName,
+    pub url: String,
+    pub subscriptions: String,
+    pub is_paused: bool,
+    /// Why the webhook was paused, unless by its project.
+    pub pause_reason: Option<String>,
+    /// Grows with each change of the definition.
+    pub version: u64,
+    pub secret_number: u32,
+    pub secret_renewed_at: Option<u64>,
+    /// The position up to which changes were delivered, or were not wanted.
+    pub token: String,
+    /// When the token was stored.
+    pub token_at: u64,
+    pub failing_since: Option<u64>,
+    pub delivered_at: Option<u64>,
+    pub created_at: u64,
+    pub updated_at: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryState {
+    Delivered,
+    /// The last attempt has failed; there will be another one.
+    Waiting,
+    /// All attempts have failed.
+    Failed,
+}
+
+impl DeliveryState {
+    pub const ALL: [Self; 3] = [Self::Delivered, Self::Waiting, Self::Failed];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Waiting => "waiting",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A delivery after its last attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryRow {
+    /// 0 before the row is stored.
+    pub id: u64,
+    pub message: String,
+    pub state: DeliveryState,
+    pub changes: u32,
+    /// `None` if it is too long to be stored.
+    pub body: Option<String>,
+    pub attempts: u32,
+    pub status: Option<u16>,
+    /// The beginning of the endpoint's answer, or why there was none.
+    pub response: String,
+    pub millis: u32,
+    pub created_at: u64,
+    pub attempted_at: u64,
+    pub next_attempt_at: Option<u64>,
+    /// The position after the delivery.
+    pub next: String,
+}
+
+const WEBHOOK: &str = "SELECT id, project, name, url, subscriptions, paused, pause_reason, version, secret_number, \
+     secret_renewed_at, token, token_at, failing_since, delivered_at, created_at, updated_at FROM selkie.webhooks";
+const DELIVERY: &str = "SELECT id, message, state, changes, body, attempts, status, response, millis, created_at, \
+     attempted_at, next_attempt_at, next FROM selkie.webhook_deliveries";
+
+impl FromRow for WebhookRow {
+    fn from_row_opt(row: Row) -> Result<Self, FromRowError> {
+        let mut row = row;
+        let read = |row: &mut Row| {
+            Some(Self {
+                id: Uuid::try_parse(&text(row, 0)?).ok()?,
+                project: project(&text(row, 1)?).ok()?,
+                name: WebhookName::parse(&text(row, 2)?).ok()?,
+                url: text(row, 3)?,
+                subscriptions: text(row, 4)?,
+                is_paused: row.take_opt::<bool, _>(5)?.ok()?,
+                pause_reason: row.take_opt(6)?.ok()?,
+                version: row.take_opt(7)?.ok()?,
+                secret_number: row.take_opt(8)?.ok()?,
+                secret_renewed_at: row.take_opt(9)?.ok()?,
+                token: text(row, 10)?,
+                token_at: row.take_opt(11)?.ok()?,
+                failing_since: row.take_opt(12)?.ok()?,
+                delivered_at: row.take_opt(13)?.ok()?,
+                created_at: row.take_opt(14)?.ok()?,
+                updated_at: row.take_opt(15)?.ok()?,
+            })
+        };
+        read(&mut row).ok_or(FromRowError(row))
+    }
+}
+
+impl FromRow for DeliveryRow {
+    fn from_row_opt(row: Row) -> Result<Self, FromRowError> {
+        let mut row = row;
+        let read = |row: &mut Row| {
+            let state = text(row, 2)?;
+            Some(Self {
+                id: row.take_opt(0)?.ok()?,
+                message: text(row, 1)?,
+                state: DeliveryState::ALL.into_iter().find(|of| of.as_str() == state)?,
+                changes: row.take_opt(3)?.ok()?,
+                body: row.take_opt(4)?.ok()?,
+                attempts: row.take_opt(5)?.ok()?,
+                status: row.take_opt(6)?.ok()?,
+                response: text(row, 7)?,
+                millis: row.take_opt(8)?.ok()?,
+                created_at: row.take_opt(9)?.ok()?,
+                attempted_at: row.take_opt(10)?.ok()?,
+                next_attempt_at: row.take_opt(11)?.ok()?,
+                next: text(row, 12)?,
+            })
+        };
+        read(&mut row).ok_or(FromRowError(row))
+    }
+}
+
+fn text(row: &mut Row, at: usize) -> Option<String> {
+    row.take_opt(at)?.ok()
+}
+
+impl Admin {
+    /// Returns the numbers of webhooks of project `of` and of all projects.
+    pub async fn webhook_counts(&self, of: &ProjectName) -> Result<(usize, usize), AdminError> {
+        let mut conn = self.conn().await?;
+        let count = "SELECT COALESCE(SUM(project = ?), 0), COUNT(*) FROM selkie.webhooks";
+        let found = self.within(typed_rows::first(conn.exec_iter(count, (of.as_str(),)))).await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// Stores a webhook. Returns false if the project has one of this name.
+    pub async fn insert_webhook(&self, row: &WebhookRow) -> Result<bool, AdminError> {
+        let insert = "INSERT IGNORE INTO selkie.webhooks (id, project, name, url, subscriptions, paused, version, \
+             secret_number, token, token_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+        let params: Params = (
+            row.id.to_string(),
+            row.project.as_str(),
+            row.name.as_str(),
+            &row.url,
+            &row.subscriptions,
+            row.is_paused,
+            row.version,
+            row.secret_number,
+            &row.token,
+            row.token_at,
+            row.created_at,
+            row.updated_at,
+        )
+            .into();
+        Ok(self.affected(insert, params).await? == 1)
+    }
+
+    /// Changes a webhook's definition. Its changes go on from where they are.
+    pub async fn update_webhook(&self, row: &WebhookRow) -> Result<bool, AdminError> {
+        let update = "UPDATE selkie.webhooks SET url = ?, subscriptions = ?, paused = ?, pause_reason = ?, \
+             secret_number = ?, secret_renewed_at = ?, updated_at = ?, version = version + 1 WHERE id = ?";
+        let params: Params = (
+            &row.url,
+            &row.subscriptions,
+            row.is_paused,
+            &row.pause_reason,
+            row.secret_number,
+            row.secret_renewed_at,
+            row.updated_at,
+            row.id.to_string(),
+        )
+            .into();
+        Ok(self.affected(update, params).await? == 1)
+    }
+
+    pub async fn remove_webhook(&self, of: &ProjectName, name: &WebhookName) -> Result<bool, AdminError> {
+        let remove = "DELETE FROM selkie.webhooks WHERE project = ? AND name = ?";
+        Ok(self.affected(remove, (of.as_str(), name.as_str()).into()).await? == 1)
+    }
+
+    /// Pauses all webhooks.
+    pub async fn pause_webhooks(&self, reason: &str) -> Result<(), AdminError> {
+        let pause =
+            "UPDATE selkie.webhooks SET paused = TRUE, pause_reason = ?, version = version + 1 WHERE NOT paused";
+        self.affected(pause, (reason,).into()).await.map(drop)
+    }
+
+    pub async fn webhook(&self, of: &ProjectName, name: &WebhookName) -> Result<Option<WebhookRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = format!("{WEBHOOK} WHERE project = ? AND name = ?");
+        self.within(typed_rows::first(conn.exec_iter(query, (of.as_str(), name.as_str())))).await
+    }
+
+    /// Returns at most `limit` webhooks of project `of`, sorted by name, from the one that follows the webhook `after`.
+    pub async fn webhooks(
+        &self,
+        of: &ProjectName,
+        after: Option<&WebhookName>,
+        limit: u64,
+    ) -> Result<Vec<WebhookRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = format!("{WEBHOOK} WHERE project = ? AND name > ? ORDER BY name LIMIT ?");
+        let after = after.map(WebhookName::as_str).unwrap_or_default();
+        self.within(typed_rows::all(conn.exec_iter(query, (of.as_str(), after, limit)))).await
+    }
+
+    /// Returns the ids and versions of the webhooks of all projects that are not paused.
+    pub async fn running_webhooks(&self) -> Result<Vec<(String, u64)>, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = "SELECT id, version FROM selkie.webhooks WHERE NOT paused";
+        self.within(typed_rows::all(conn.query_iter(query))).await
+    }
+
+    /// Returns the webhooks of all projects whose endpoints have failed since before `time`.
+    pub async fn failing_webhooks(&self, time: u64) -> Result<Vec<(String, String)>, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = "SELECT project, name FROM selkie.webhooks WHERE failing_since <= ? ORDER BY project, name";
+        self.within(typed_rows::all(conn.exec_iter(query, (time,)))).await
+    }
+
+    pub async fn webhook_by_id(&self, id: Uuid) -> Result<Option<WebhookRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = format!("{WEBHOOK} WHERE id = ?");
+        self.within(typed_rows::first(conn.exec_iter(query, (id.to_string(),)))).await
+    }
+
+    /// Returns at most `limit` deliveries of the webhook with numbers below `before`, the newest first.
+    pub async fn deliveries(&self, of: Uuid, before: Option<u64>, limit: u64) -> Result<Vec<DeliveryRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = format!("{DELIVERY} WHERE webhook = ? AND id < ? ORDER BY id DESC LIMIT ?");
+        let params = (of.to_string(), before.unwrap_or(u64::MAX), limit);
+        self.within(typed_rows::all(conn.exec_iter(query, params))).await
+    }
+
+    pub async fn delivery(&self, of: Uuid, id: u64) -> Result<Option<DeliveryRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = format!("{DELIVERY} WHERE webhook = ? AND id = ?");
+        self.within(typed_rows::first(conn.exec_iter(query, (of.to_string(), id)))).await
+    }
+
+    /// Returns the delivery that the webhook tries again, before it goes on.
+    pub async fn waiting_delivery(&self, of: Uuid) -> Result<Option<DeliveryRow>, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = format!("{DELIVERY} WHERE webhook = ? AND state = 'waiting' ORDER BY id LIMIT 1");
+        self.within(typed_rows::first(conn.exec_iter(query, (of.to_string(),)))).await
+    }
+
+    /// Moves the webhook's position from `token` to `next`. Returns false if the position is another one, because another
+    /// origin has delivered.
+    pub async fn advance_webhook(&self, of: Uuid, (token, next): (&str, &str), now: u64) -> Result<bool, AdminError> {
+        let advance = "UPDATE selkie.webhooks SET token = ?, token_at = ? WHERE id = ? AND token = ?";
+        Ok(self.affected(advance, (next, now, of.to_string(), token).into()).await? == 1)
+    }
+
+    pub async fn pause_webhook(&self, of: Uuid, reason: &str) -> Result<(), AdminError> {
+        let pause = "UPDATE selkie.webhooks SET paused = TRUE, pause_reason = ?, version = version + 1 WHERE id = ?";
+        self.affected(pause, (reason, of.to_string()).into()).await.map(drop)
+    }
+
+    /// Stores a delivery after an attempt, and, unless it waits for another attempt, moves the webhook's position from
+    /// `token` to the delivery's. Returns the delivery's number; `None` if the position is not `token`, because another
+    /// origin has delivered.
+    pub async fn record_delivery(
+        &self,
+        of: Uuid,
+        token: &str,
+        delivery: &DeliveryRow,
+    ) -> Result<Option<u64>, AdminError> {
+        let is_over = delivery.state != DeliveryState::Waiting;
+        let next = if is_over { &delivery.next } else { token };
+        let (delivered_at, failing_since) = match delivery.state {
+            DeliveryState::Delivered => (Some(delivery.attempted_at), None),
+            DeliveryState::Waiting | DeliveryState::Failed => (None, Some(delivery.created_at)),
+        };
+        let mut conn = self.conn().await?;
+        let recording = async {
+            let mut changes = conn.start_transaction(mysql_async::TxOpts::default()).await?;
+            // The position may stay, so its row is counted rather than the change.
+            let locked: Option<String> = typed_rows::first(changes.exec_iter(
+                "SELECT id FROM selkie.webhooks WHERE id = ? AND token = ? FOR UPDATE",
+                (of.to_string(), token),
+            ))
+            .await?;
+            if locked.is_none() {
+                changes.rollback().await?;
+                return Ok(None);
+            }
+            changes
+                .exec_drop(
+                    "UPDATE selkie.webhooks SET token_at = IF(token = ?, token_at, ?), token = ?, \
+                     delivered_at = COALESCE(?, delivered_at), \
+                     failing_since = IF(? IS NULL, NULL, COALESCE(failing_since, ?)) WHERE id = ?",
+                    (next, delivery.attempted_at, next, delivered_at, failing_since, failing_since, of.to_string()),
+                )
+                .await?;
+            changes
+                .exec_drop(
+                    "INSERT INTO selkie.webhook_deliveries (id, webhook, message, state, changes, body, attempts, status, \
+                     response, millis, created_at, attempted_at, next_attempt_at, next) \
+                     VALUES (NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE \
+                     state = VALUE(state), attempts = VALUE(attempts), status = VALUE(status), \
+                     response = VALUE(response), millis = VALUE(millis), attempted_at = VALUE(attempted_at), \
+                     next_attempt_at = VALUE(next_attempt_at)",
+                    delivery_params(of, delivery),
+                )
+                .await?;
+            let id = changes.last_insert_id().filter(|_| delivery.id == 0).unwrap_or(delivery.id);
+            changes.commit().await?;
+            Ok(Some(id))
+        };
+        self.within(recording).await
+    }
+
+    /// Deletes the oldest deliveries that were delivered.
+    pub async fn sweep_deliveries(&self, of: Uuid) -> Result<(), AdminError> {
+        let sweep = "DELETE FROM selkie.webhook_deliveries WHERE webhook = ? AND state = 'delivered' AND id <= \
+             (SELECT id FROM (SELECT id FROM selkie.webhook_deliveries WHERE webhook = ? AND state = 'delivered' \
+             ORDER BY id DESC LIMIT 1 OFFSET ?) AS oldest)";
+        self.affected(sweep, (of.to_string(), of.to_string(), DELIVERED_MAX_COUNT).into()).await.map(drop)
+    }
+
+    /// Stores the outcome of sending a delivery once more.
+    pub async fn update_delivery(&self, of: Uuid, delivery: &DeliveryRow) -> Result<(), AdminError> {
+        let update = "UPDATE selkie.webhook_deliveries SET state = ?, attempts = ?, status = ?, response = ?, millis = ?, \
+             attempted_at = ? WHERE webhook = ? AND id = ?";
+        let params: Params = (
+            delivery.state.as_str(),
+            delivery.attempts,
+            delivery.status,
+            &delivery.response,
+            delivery.millis,
+            delivery.attempted_at,
+            of.to_string(),
+            delivery.id,
+        )
+            .into();
+        self.affected(update, params).await.map(drop)
+    }
+
+    /// Takes or prolongs the lease for `seconds`. Returns false if another origin has it.
+    pub async fn hold_webhook_lease(&self, holder: Uuid, seconds: u64) -> Result<bool, AdminError> {
+        let hold = "UPDATE selkie.webhook_lease SET holder = ?, until = NOW(6) + INTERVAL ? SECOND \
+             WHERE holder = ? OR until < NOW(6)";
+        let holder = holder.to_string();
+        Ok(self.affected(hold, (&holder, seconds, &holder).into()).await? == 1)
+    }
+
+    pub async fn release_webhook_lease(&self, holder: Uuid) -> Result<(), AdminError> {
+        let release = "UPDATE selkie.webhook_lease SET until = NOW(6) WHERE holder = ?";
+        self.affected(release, (holder.to_string(),).into()).await.map(drop)
+    }
+
+    async fn affected(&self, statement: &str, params: Params) -> Result<u64, AdminError> {
+        let mut conn = self.conn().await?;
+        let changed = async {
+            conn.exec_drop(statement, params).await?;
+            Ok(conn.affected_rows())
+        };
+        self.within(changed).await
+    }
+}
+
+fn delivery_params(of: Uuid, delivery: &DeliveryRow) -> Params {
+    Params::Positional(vec![
+        delivery.id.into(),
+        of.to_string().into(),
+        (&delivery.message).into(),
+        delivery.state.as_str().into(),
+        delivery.changes.into(),
+        delivery.body.as_ref().into(),
+        delivery.attempts.into(),
+        delivery.status.into(),
+        (&delivery.response).into(),
+        delivery.millis.into(),
+        delivery.created_at.into(),
+        delivery.attempted_at.into(),
+        delivery.next_attempt_at.into(),
+        (&delivery.next).into(),
+    ])
+}

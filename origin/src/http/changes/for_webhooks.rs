@@ -1,0 +1,110 @@
+//! Reads changes for webhooks, by the same steps as for a request of a full key.
+
+use super::{Reader, token_error};
+use crate::changes::{ChangesError, Meaning, Place, Token, TokenFault};
+use crate::database::log_reader::ResyncReason;
+use crate::database::schema_cache::SchemaAge;
+use crate::http::request_context::RequestContext;
+use crate::http::request_metrics::RequestMetrics;
+use crate::service_state::ServiceState;
+use crate::system::keys::Caller;
+use crate::webhooks::{Asked, ChangePage, ChangeSource, SourceError};
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use shared::limits::CHANGES_WAIT_MAX;
+use shared::operation::changes::{ChangesCall, ChangesForm};
+use shared::operation::webhook::{ChangeType, WebhookSubscription};
+use std::sync::Arc;
+
+/// Maximum changes of one delivery.
+const DELIVERY_MAX_CHANGES: usize = 100;
+/// A webhook's position is one in the log only: a changed definition goes on from there.
+const ANY: Meaning = Meaning { asked: [0; 16], schema: [0; 16], seen: [0; 16] };
+
+/// The changes of the origin's feed.
+pub(in crate::http) struct FeedOfWebhooks(pub Arc<ServiceState>);
+
+impl ChangeSource for FeedOfWebhooks {
+    fn changes(&self, asked: Asked, since: String) -> BoxFuture<'static, Result<ChangePage, SourceError>> {
+        let app = Arc::clone(&self.0);
+        async move { changes(&app, &asked, &since).await.map_err(|error| source_error(&app, error)) }.boxed()
+    }
+
+    fn position(&self, asked: Asked) -> BoxFuture<'static, Result<String, SourceError>> {
+        let app = Arc::clone(&self.0);
+        async move { position(&app, &asked).await.map_err(|error| source_error(&app, error)) }.boxed()
+    }
+}
+
+fn source_error(app: &ServiceState, error: ChangesError) -> SourceError {
+    app.changes.failed(&error);
+    match error.resync_reason() {
+        Some(reason) => SourceError::Resync(reason.as_str()),
+        None => SourceError::Problem(error.into_problem()),
+    }
+}
+
+async fn changes(app: &Arc<ServiceState>, asked: &Asked, since: &str) -> Result<ChangePage, ChangesError> {
+    let (context, call) = request(app, asked)?;
+    let place = Token::read(since, &app.cursors, &asked.project, &ANY).map_err(|fault| match fault {
+        TokenFault::Foreign => ChangesError::Resync(ResyncReason::UnknownPosition),
+        fault => token_error(fault),
+    })?;
+    let _slot = app.changes.slot(context.caller(), &call.subscriptions)?;
+    let mut reader = Reader::open(&context, &call, SchemaAge::Cached).await?;
+    let page = reader.poll(&context, place, call.wait).await?;
+    app.changes.sent(&page);
+    let next = token(app, asked, page.next);
+    let is_wanted = |json: &Vec<u8>| is_wanted(json, &asked.subscriptions);
+    Ok(ChangePage { changes: page.changes.into_iter().map(|change| change.json).filter(is_wanted).collect(), next })
+}
+
+async fn position(app: &Arc<ServiceState>, asked: &Asked) -> Result<String, ChangesError> {
+    let (context, call) = request(app, asked)?;
+    super::check_is_on(app)?;
+    let reader = Reader::open(&context, &call, SchemaAge::Fresh).await?;
+    Ok(token(app, asked, reader.now(&context).await?))
+}
+
+fn token(app: &ServiceState, asked: &Asked, place: Place) -> String {
+    Token { place, meaning: ANY }.write(&app.cursors, &asked.project)
+}
+
+fn request(app: &Arc<ServiceState>, asked: &Asked) -> Result<(RequestContext, ChangesCall), ChangesError> {
+    let metrics = Arc::new(RequestMetrics::begin(Arc::clone(app), &Request::new(Body::empty())));
+    let caller = Caller::of_webhook(asked.project.clone(), asked.webhook);
+    let context = RequestContext::new(&metrics, caller, &HeaderMap::new())?;
+    let call = ChangesCall {
+        subscriptions: asked.subscriptions.iter().map(|of| of.subscription.clone()).collect(),
+        since: None,
+        wait: CHANGES_WAIT_MAX,
+        limit: DELIVERY_MAX_CHANGES,
+        snapshot: false,
+        form: ChangesForm::Page,
+    };
+    Ok((context, call))
+}
+
+#[derive(Deserialize)]
+struct Told<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: &'a str,
+    #[serde(borrow)]
+    subscription: std::borrow::Cow<'a, str>,
+}
+
+/// Whether the change is of a type that its subscription wants.
+fn is_wanted(json: &[u8], subscriptions: &[WebhookSubscription]) -> bool {
+    if subscriptions.iter().all(|of| of.types.len() == ChangeType::ALL.len()) {
+        return true;
+    }
+    let Ok(told) = serde_json::from_slice::<Told<'_>>(json) else {
+        return true;
+    };
+    let of_change = subscriptions.iter().find(|of| of.subscription.id.as_deref() == Some(&*told.subscription));
+    of_change.is_none_or(|of| of.types.iter().any(|kind| kind.as_str() == told.kind))
+}
