@@ -132,16 +132,22 @@ impl Webhooks {
         self.send(webhook, &message, r#"{"changes":[],"test":true}"#.to_owned()).await
     }
 
-    /// Sends a stored delivery once more, and stores what came of it.
+    /// Sends a stored delivery once more, and stores what came of it. If the delivery waits for another attempt, its
+    /// courier makes that attempt at once.
     pub async fn send_again(&self, webhook: &WebhookRow, mut delivery: DeliveryRow) -> Result<DeliveryRow, AdminError> {
+        if delivery.state == DeliveryState::Waiting {
+            let time = now();
+            self.0.admin.retry_delivery(webhook.id, delivery.id, time).await?;
+            self.changed();
+            return Ok(DeliveryRow { next_attempt_at: Some(time), ..delivery });
+        }
         let Some(body) = delivery.body.clone() else {
             return Ok(delivery);
         };
         let attempt = self.send(webhook, &delivery.message, body).await;
-        delivery.state = match attempt.has_succeeded() {
-            true => DeliveryState::Delivered,
-            false => delivery.state,
-        };
+        if attempt.has_succeeded() {
+            delivery.state = DeliveryState::Delivered;
+        }
         take(&mut delivery, &attempt);
         self.0.admin.update_delivery(webhook.id, &delivery).await?;
         Ok(delivery)

@@ -28,6 +28,7 @@ mod scratch;
 mod second_origin;
 mod service;
 mod test_db;
+mod webhooks;
 mod worker;
 
 mod adopted;

@@ -126,7 +126,7 @@ impl SecondOrigin {
             .arg("serve")
             .arg("--data-dir")
             .arg(service.data_dir())
-            .args(["--listen", &format!("127.0.0.1:{port}")])
+            .args(["--listen", &format!("127.0.0.1:{port}"), "--webhook-allow", "127.0.0.0/8"])
             .env("SELKIE_DATABASE_URL", url)
             .envs(settings.iter().copied())
             .stdin(Stdio::null())

@@ -197,8 +197,11 @@ impl Courier {
 
     /// Makes one attempt, and records what came of it.
     async fn attempt(&mut self, delivery: &mut DeliveryRow, body: String) -> Result<(), Failure> {
-        let sending = self.webhooks.send(&self.webhook, &delivery.message, body);
-        let attempt = sending.await;
+        // So that a change of the definition, or a pause, has effect for every delivery after it.
+        if !self.webhooks.0.admin.is_webhook_version(self.webhook.id, self.webhook.version).await? {
+            return Err(Failure::Ended(Ended::Replaced));
+        }
+        let attempt = self.webhooks.send(&self.webhook, &delivery.message, body).await;
         take(delivery, &attempt);
         let times = (delivery.created_at, delivery.attempted_at);
         let next = next_attempt(delivery.attempts, times, attempt.retry_after, chance());

@@ -234,6 +234,15 @@ impl Admin {
         self.within(typed_rows::all(conn.exec_iter(query, (time,)))).await
     }
 
+    /// Whether the webhook still has this version, and is not paused.
+    pub async fn is_webhook_version(&self, id: Uuid, version: u64) -> Result<bool, AdminError> {
+        let mut conn = self.conn().await?;
+        let query = "SELECT 1 FROM selkie.webhooks WHERE id = ? AND version = ? AND NOT paused";
+        let found: Option<u8> =
+            self.within(typed_rows::first(conn.exec_iter(query, (id.to_string(), version)))).await?;
+        Ok(found.is_some())
+    }
+
     pub async fn webhook_by_id(&self, id: Uuid) -> Result<Option<WebhookRow>, AdminError> {
         let mut conn = self.conn().await?;
         let query = format!("{WEBHOOK} WHERE id = ?");
@@ -325,6 +334,13 @@ impl Admin {
             Ok(Some(id))
         };
         self.within(recording).await
+    }
+
+    /// Makes the next attempt of a waiting delivery due at `time`.
+    pub async fn retry_delivery(&self, of: Uuid, delivery: u64, time: u64) -> Result<(), AdminError> {
+        let retry = "UPDATE selkie.webhooks w JOIN selkie.webhook_deliveries d ON d.webhook = w.id \
+             SET d.next_attempt_at = ?, w.version = w.version + 1 WHERE w.id = ? AND d.id = ? AND d.state = 'waiting'";
+        self.affected(retry, (time, of.to_string(), delivery).into()).await.map(drop)
     }
 
     /// Deletes the oldest deliveries that were delivered.

@@ -1,0 +1,177 @@
+//! Deliveries: what they contain, their order, and what follows a failed one.
+
+use super::receiver::Receiver;
+use super::{Webhook, of_table, table};
+use crate::host::Host;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+cases! {
+    Both: [
+        a_delivery_has_wanted_changes_and_a_signature,
+        changes_of_a_record_come_in_order,
+        a_failed_delivery_comes_again_and_delays_no_other_webhook,
+        an_endpoint_says_when_to_come_again,
+        an_endpoint_that_is_gone_gets_no_more,
+        a_redirect_is_not_followed,
+        a_secret_is_renewed_with_an_overlap,
+        a_changed_definition_goes_on_where_it_was,
+    ],
+}
+
+async fn a_delivery_has_wanted_changes_and_a_signature(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let wanted =
+        json!({"query": {"n": {"gt": 5}}, "selectFields": ["id", "n"], "types": ["insert", "delete"], "id": "big"});
+    let webhook = Webhook::new(&db, &receiver, wanted).await;
+    db.exec("INSERT INTO t (n, s) VALUES (1, 'small'), (7, 'hidden'), (8, 'hidden')").await;
+    db.exec("UPDATE t SET n = 9 WHERE n = 8").await;
+    db.exec("DELETE FROM t WHERE n = 7").await;
+    let changes = receiver.wait_for_changes(3).await;
+    let told: Vec<_> = changes.iter().map(|change| json!([change["type"], change["key"], change["record"]])).collect();
+    assert_eq!(
+        told,
+        [
+            json!(["insert", 2, {"id": 2, "n": 7}]),
+            json!(["insert", 3, {"id": 3, "n": 8}]),
+            json!(["delete", 2, changes[2]["record"]]),
+        ]
+    );
+    assert!(changes.iter().all(|change| change["subscription"] == "big"), "{changes:?}");
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs();
+    for delivery in receiver.received() {
+        assert_eq!(delivery.signatures_of(&webhook.secret), 1);
+        assert_eq!(delivery.header("content-type"), "application/json");
+        let sent: u64 = delivery.header("webhook-timestamp").parse().expect("seconds");
+        assert!(now.abs_diff(sent) < 300, "{sent}");
+        assert!(delivery.headers.get("authorization").is_none());
+        assert!(!delivery.text.contains("hidden"), "{}", delivery.text);
+    }
+    webhook.delete().await;
+}
+
+async fn changes_of_a_record_come_in_order(host: Host) {
+    const COUNT: usize = 300;
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    db.exec("INSERT INTO t (id, n) VALUES (1, 0)").await;
+    db.behind(&"UPDATE t SET n = n + 1 WHERE id = 1;".repeat(COUNT));
+    let changes = receiver.wait_for_changes(COUNT + 1).await;
+    let numbers: Vec<_> = changes.iter().map(|change| change["record"]["n"].as_u64().expect("a number")).collect();
+    assert_eq!(numbers, (0..=COUNT as u64).collect::<Vec<_>>());
+    // Changes that queue come together.
+    assert!(receiver.received().len() < COUNT, "{}", receiver.received().len());
+    webhook.delete().await;
+}
+
+async fn a_failed_delivery_comes_again_and_delays_no_other_webhook(host: Host) {
+    let db = table(host).await;
+    let (failing, sound) = (Receiver::start().await, Receiver::start().await);
+    let (first, second) = (Webhook::new(&db, &failing, json!({})).await, Webhook::new(&db, &sound, json!({})).await);
+    failing.answer(&[500]);
+    db.exec("INSERT INTO t (n) VALUES (1)").await;
+    let waiting = first.delivery("a failed attempt", |delivery| delivery["state"] == "waiting").await;
+    assert_eq!(
+        (&waiting["status"], &waiting["response"], &waiting["attempts"]),
+        (&json!(500), &json!("noted"), &json!(1))
+    );
+    assert!(first.show().await["failingSince"].is_string());
+    db.exec("INSERT INTO t (n) VALUES (2)").await;
+    assert_eq!(sound.wait_for_changes(2).await.len(), 2);
+    assert_eq!(failing.received().len(), 1);
+    let changes = failing.wait_for_changes(2).await;
+    assert_eq!(changes.iter().map(|change| &change["record"]["n"]).collect::<Vec<_>>(), [1, 2]);
+    let received = failing.received();
+    assert_eq!((received[0].id(), &received[0].text), (received[1].id(), &received[1].text));
+    assert_ne!(received[1].id(), received[2].id());
+    let done =
+        first.delivery("its success", |delivery| delivery["id"] == waiting["id"] && delivery["state"] == "delivered");
+    assert_eq!(done.await["attempts"], 2);
+    assert_eq!(first.show().await["failingSince"], Value::Null);
+    first.delete().await;
+    second.delete().await;
+}
+
+async fn an_endpoint_says_when_to_come_again(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    receiver.answer_with(503, "retry-after", "100000".to_owned());
+    db.exec("INSERT INTO t (n) VALUES (1)").await;
+    let waiting = webhook.delivery("a failed attempt", |delivery| delivery["state"] == "waiting").await;
+    let of_day =
+        |name: &str| waiting[name].as_str().and_then(|time| time.split_once('T')).expect("a time").1.to_owned();
+    assert_eq!(of_day("nextAttemptAt"), of_day("attemptedAt"));
+    assert_ne!(waiting["nextAttemptAt"], waiting["attemptedAt"]);
+    db.exec("INSERT INTO t (n) VALUES (2)").await;
+    // A delivery that waits can be sent at once, and those behind it follow.
+    let again = webhook.call(Method::POST, &format!("/deliveries/{}", waiting["id"])).send().await.payload();
+    assert_eq!((&again["state"], &again["attempts"]), (&json!("waiting"), &json!(1)));
+    let changes = receiver.wait_for_changes(2).await;
+    assert_eq!(changes.iter().map(|change| &change["record"]["n"]).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(receiver.received().len(), 3);
+    webhook.delete().await;
+}
+
+async fn an_endpoint_that_is_gone_gets_no_more(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    receiver.answer(&[410]);
+    db.exec("INSERT INTO t (n) VALUES (1)").await;
+    crate::case::eventually("its pause", super::DELIVERY_MAX, || async {
+        Some(webhook.show().await).filter(|shown| shown["paused"] == true)
+    })
+    .await;
+    let reason = webhook.show().await["pauseReason"].clone();
+    assert_eq!(reason, "The endpoint has answered 410: it wants no more deliveries.");
+    db.exec("INSERT INTO t (n) VALUES (2)").await;
+    // Resumed, it gets what it missed.
+    let shown = webhook.set(json!({"paused": false})).await;
+    assert_eq!((&shown["paused"], shown.get("pauseReason")), (&json!(false), None));
+    let changes = receiver.wait_for_changes(2).await;
+    assert_eq!(changes.iter().map(|change| &change["record"]["n"]).collect::<Vec<_>>(), [1, 2]);
+    webhook.delete().await;
+}
+
+async fn a_redirect_is_not_followed(host: Host) {
+    let (db, receiver, other) = (table(host).await, Receiver::start().await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    receiver.answer_with(307, "location", other.url.clone());
+    db.exec("INSERT INTO t (n) VALUES (1)").await;
+    let waiting = webhook.delivery("a failed attempt", |delivery| delivery["state"] == "waiting").await;
+    assert_eq!(waiting["status"], 307);
+    assert_eq!(other.received().len(), 0);
+    webhook.delete().await;
+}
+
+async fn a_secret_is_renewed_with_an_overlap(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    let renewed = webhook.call(Method::POST, "/secret").send().await.payload();
+    let secret = renewed["secret"].as_str().expect("a secret");
+    crate::ledger::keep_secret(secret);
+    assert_ne!(secret, webhook.secret);
+    let tested = webhook.call(Method::POST, "/test").send().await.payload();
+    assert_eq!((&tested["delivered"], &tested["status"]), (&json!(true), &json!(204)));
+    let received = receiver.received();
+    assert_eq!(received[0].body(), json!({"changes": [], "test": true}));
+    assert_eq!([secret, &webhook.secret].map(|secret| received[0].signatures_of(secret)), [1, 1]);
+    webhook.delete().await;
+}
+
+async fn a_changed_definition_goes_on_where_it_was(host: Host) {
+    let (db, receiver, other) = (table(host).await, Receiver::start().await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    webhook.set(json!({"paused": true})).await;
+    db.exec("INSERT INTO t (n, s) VALUES (1, 'a')").await;
+    let narrow = of_table(&db.name, json!({"selectFields": ["n"]}));
+    webhook.set(json!({"url": other.url, "subscriptions": [narrow], "paused": false})).await;
+    db.exec("INSERT INTO t (n, s) VALUES (2, 'b')").await;
+    let changes = other.wait_for_changes(2).await;
+    assert_eq!(
+        changes.iter().map(|change| &change["record"]).collect::<Vec<_>>(),
+        [&json!({"n": 1}), &json!({"n": 2})]
+    );
+    assert_eq!(receiver.received().len(), 0);
+    webhook.delete().await;
+}

@@ -1,0 +1,117 @@
+//! The definitions of webhooks: what is refused, and what is listed.
+
+use super::receiver::Receiver;
+use super::{Webhook, of_table, table};
+use crate::host::Host;
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [
+        wrong_definitions_are_refused,
+        a_webhook_is_listed_changed_and_deleted,
+        deliveries_are_listed_and_sent_again,
+    ],
+}
+
+async fn wrong_definitions_are_refused(host: Host) {
+    let db = table(host).await;
+    let of = |subscription: Value| json!([of_table(&db.name, subscription)]);
+    let whole = |name: &str, url: &str| json!({"name": name, "url": url, "subscriptions": of(json!({}))});
+    let with =
+        |subscriptions: Value| json!({"name": "a", "url": "https://example.com/", "subscriptions": subscriptions});
+    let nowhere = json!([{"database": db.name, "table": "nowhere"}]);
+    let related = of(json!({"query": {"x": {"some": {}}}}));
+    for (body, code, message) in [
+        (json!({}), ErrorCode::InvalidQueryOption, "The option name is missing."),
+        (json!({"name": "a"}), ErrorCode::InvalidQueryOption, "The option url is missing."),
+        (json!({"name": " a", "url": "x"}), ErrorCode::InvalidIdentifier, "is no name of a webhook"),
+        (whole("a", "x"), ErrorCode::InvalidQueryOption, "is no URL"),
+        (whole("a", "ftp://example.com/"), ErrorCode::InvalidQueryOption, "must begin with https://"),
+        (whole("a", "https://me@example.com/"), ErrorCode::InvalidQueryOption, "has a user name"),
+        (whole("a", "https://10.0.0.1/"), ErrorCode::InvalidQueryOption, "has an address of a network"),
+        (whole("a", "https://[::ffff:169.254.169.254]/"), ErrorCode::InvalidQueryOption, "has an address of a network"),
+        (whole("a", "http://93.184.216.34/"), ErrorCode::InvalidQueryOption, "has an address of a network"),
+        (whole("a", "https://0x0a000001/"), ErrorCode::InvalidQueryOption, "has an address of a network"),
+        (with(json!([])), ErrorCode::InvalidQueryOption, "must have 1 to 100 items"),
+        (with(nowhere), ErrorCode::TableNotFound, "has no table \"nowhere\""),
+        (with(of(json!({"selectFields": ["nope"]}))), ErrorCode::UnknownField, "nope"),
+        (with(of(json!({"types": ["upsert"]}))), ErrorCode::InvalidQueryOption, "a list of insert, update and delete"),
+        (with(related), ErrorCode::InvalidQueryOption, "no conditions on related records"),
+    ] {
+        let error = host.post("/api/v1/webhooks", &body).send().await.refused(code);
+        assert!(error["message"].as_str().is_some_and(|text| text.contains(message)), "{body}: {error}");
+    }
+    for (method, path) in [
+        (Method::GET, "/api/v1/webhooks/none"),
+        (Method::DELETE, "/api/v1/webhooks/none"),
+        (Method::POST, "/api/v1/webhooks/none/test"),
+        (Method::POST, "/api/v1/webhooks/none/secret"),
+        (Method::GET, "/api/v1/webhooks/none/deliveries"),
+        (Method::POST, "/api/v1/webhooks/none/deliveries/7"),
+        (Method::GET, "/api/v1/webhooks/none/deliveries/x"),
+    ] {
+        host.call(method, path).send().await.refused(ErrorCode::RecordNotFound);
+    }
+    host.call(Method::PUT, "/api/v1/webhooks/none")
+        .json(&with(of(json!({}))))
+        .send()
+        .await
+        .refused(ErrorCode::RecordNotFound);
+    host.get("/api/v1/webhooks/none/else").send().await.refused(ErrorCode::RouteNotFound);
+}
+
+async fn a_webhook_is_listed_changed_and_deleted(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({"types": ["insert"]})).await;
+    let again = json!({"name": webhook.name, "url": receiver.url, "subscriptions": [of_table(&db.name, json!({}))]});
+    host.post("/api/v1/webhooks", &again).send().await.refused(ErrorCode::DuplicateKey);
+    let shown = webhook.show().await;
+    assert_eq!((&shown["name"], &shown["url"]), (&json!(webhook.name), &json!(receiver.url)));
+    assert_eq!(shown["subscriptions"], json!([of_table(&db.name, json!({"types": ["insert"]}))]));
+    assert_eq!((&shown["paused"], &shown["deliveredAt"], shown.get("secret")), (&json!(false), &Value::Null, None));
+    let mut listed = Vec::new();
+    let mut after = String::new();
+    loop {
+        let page = host.get(&format!("/api/v1/webhooks?limit=1{after}")).send().await;
+        listed.extend(page.payload().as_array().expect("webhooks").iter().map(|webhook| webhook["name"].clone()));
+        match page.json()["next"].as_str() {
+            Some(next) => after = format!("&after={}", crate::host::enc(next)),
+            None => break,
+        }
+    }
+    assert!(listed.is_sorted_by_key(|name| name.as_str().map(str::to_owned)), "{listed:?}");
+    assert_eq!(listed.iter().filter(|name| **name == webhook.name).count(), 1);
+    let error = webhook.call(Method::PUT, "").json(&json!({"name": "other"})).send().await;
+    error.refused(ErrorCode::InvalidQueryOption);
+    let name = webhook.name.clone();
+    webhook.delete().await;
+    host.get(&format!("/api/v1/webhooks/{}", crate::host::enc(&name))).send().await.refused(ErrorCode::RecordNotFound);
+}
+
+async fn deliveries_are_listed_and_sent_again(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    for n in 1..=3 {
+        db.exec(&format!("INSERT INTO t (n) VALUES ({n})")).await;
+        receiver.wait_for_changes(n).await;
+    }
+    webhook.delivery("the last delivery", |delivery| delivery["messageId"] == receiver.received()[2].id()).await;
+    let all = webhook.deliveries().await;
+    assert_eq!(all.len(), 3);
+    let first = webhook.call(Method::GET, "/deliveries?limit=2").send().await;
+    let next = first.json()["next"].as_str().expect("a next").to_owned();
+    let rest = webhook.call(Method::GET, &format!("/deliveries?limit=2&after={next}")).send().await;
+    assert_eq!([first.payload().as_array().unwrap().clone(), rest.payload().as_array().unwrap().clone()].concat(), all);
+    let one = webhook.call(Method::GET, &format!("/deliveries/{}", all[2]["id"])).send().await.payload();
+    assert_eq!(one["request"], receiver.received()[0].body());
+    let again = webhook.call(Method::POST, &format!("/deliveries/{}", all[2]["id"])).send().await.payload();
+    assert_eq!((&again["state"], &again["attempts"], &again["status"]), (&json!("delivered"), &json!(2), &json!(204)));
+    let received = receiver.received();
+    assert_eq!((received[3].id(), &received[3].text), (received[0].id(), &received[0].text));
+    let other = Webhook::new(&db, &receiver, json!({})).await;
+    other.call(Method::GET, &format!("/deliveries/{}", all[0]["id"])).send().await.refused(ErrorCode::RecordNotFound);
+    webhook.delete().await;
+    other.delete().await;
+}
