@@ -1,10 +1,11 @@
 //! Measures the feed of changes: the time from a commit to the caller, the changes a second of a backlog, the cost of
-//! changes of other tables, many waiting readers, and what the binary log and its readers cost those who write.
+//! changes of other tables, many waiting readers, what the binary log and its readers cost those who write, and webhooks.
 //!
 //! The load, the origin and MariaDB share this machine. Writers use the bare driver, so that only the feed is measured.
 
 mod reader;
 mod subject;
+mod webhooks;
 
 use std::{
     fs,
@@ -70,6 +71,7 @@ enum Part {
     Ignored,
     Waiting,
     Writers,
+    Webhooks,
 }
 
 /// One row of the result.
@@ -101,6 +103,7 @@ async fn measure(asked: &Changes) -> Result<()> {
             Part::Ignored => ignored(&mut on, of(1_000_000)).await,
             Part::Waiting => waiting(&mut on, of(10_000), of(200)).await,
             Part::Writers => writers(&on, of(10)).await,
+            Part::Webhooks => webhooks::webhooks(&on, of(20_000), of(10)).await,
         };
         figures.extend(found.with_context(|| format!("{part:?}: {}", selkie::last_lines(&on.mariadb)))?);
     }

@@ -54,7 +54,8 @@ impl Subject {
         admin.query_drop(format!("USE {0}", data::DATABASE)).await?;
         admin.query_drop(ORDERS).await?;
         admin.query_drop("CREATE TABLE other LIKE orders").await?;
-        let settings = [("SELKIE_CHANGES", if has_log { "on" } else { "off" })];
+        let settings =
+            [("SELKIE_CHANGES", if has_log { "on" } else { "off" }), ("SELKIE_WEBHOOK_ALLOW", "127.0.0.0/8")];
         let (process, endpoint) = selkie::start_with(binary, &mariadb, &settings).await?;
         Ok(Self { process, endpoint, admin, mariadb, binary: binary.to_owned() })
     }

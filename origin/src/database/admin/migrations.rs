@@ -223,6 +223,7 @@ const WEBHOOKS: Migration = Migration {
             token TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
             token_at BIGINT UNSIGNED NOT NULL,
             failing_since BIGINT UNSIGNED NULL,
+            attempts BIGINT UNSIGNED NOT NULL DEFAULT 0,
             delivered_at BIGINT UNSIGNED NULL,
             created_at BIGINT UNSIGNED NOT NULL,
             updated_at BIGINT UNSIGNED NOT NULL,

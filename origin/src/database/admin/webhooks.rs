@@ -300,24 +300,28 @@ impl Admin {
         let mut conn = self.conn().await?;
         let recording = async {
             let mut changes = conn.start_transaction(mysql_async::TxOpts::default()).await?;
-            // The position may stay, so its row is counted rather than the change.
-            let locked: Option<String> = typed_rows::first(changes.exec_iter(
-                "SELECT id FROM selkie.webhooks WHERE id = ? AND token = ? FOR UPDATE",
-                (of.to_string(), token),
-            ))
-            .await?;
-            if locked.is_none() {
-                changes.rollback().await?;
-                return Ok(None);
-            }
             changes
                 .exec_drop(
                     "UPDATE selkie.webhooks SET token_at = IF(token = ?, token_at, ?), token = ?, \
                      delivered_at = COALESCE(?, delivered_at), \
-                     failing_since = IF(? IS NULL, NULL, COALESCE(failing_since, ?)) WHERE id = ?",
-                    (next, delivery.attempted_at, next, delivered_at, failing_since, failing_since, of.to_string()),
+                     failing_since = IF(? IS NULL, NULL, COALESCE(failing_since, ?)), attempts = attempts + 1 \
+                     WHERE id = ? AND token = ?",
+                    (
+                        next,
+                        delivery.attempted_at,
+                        next,
+                        delivered_at,
+                        failing_since,
+                        failing_since,
+                        of.to_string(),
+                        token,
+                    ),
                 )
                 .await?;
+            if changes.affected_rows() == 0 {
+                changes.rollback().await?;
+                return Ok(None);
+            }
             changes
                 .exec_drop(
                     "INSERT INTO selkie.webhook_deliveries (id, webhook, message, state, changes, body, attempts, status, \
