@@ -34,7 +34,8 @@ enum CopyOutcome {
     Damaged,
 }
 
-pub(super) async fn named(table: &MediaTable) -> Result<Objects, BackupError> {
+/// Returns the files that MariaDB has on record.
+pub(super) async fn recorded_objects(table: &MediaTable) -> Result<Objects, BackupError> {
     let mut objects = Objects::new();
     let mut after = 0;
     loop {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use shared::key::Access;
 
-use super::copy::{copy, named, read_list};
+use super::copy::{copy, read_list, recorded_objects};
 use super::dumps::{check_dump, load_dump};
 use super::{BackupError, BackupParts, Manifest, Watcher};
 use crate::database::admin::{Loaded, ObjectFault};
@@ -128,7 +128,7 @@ pub async fn load(
     parts.system.prepare().await?;
     let unusable: HashSet<ObjectKey> = copied.missing.iter().chain(&copied.damaged).copied().collect();
     let lost = |key: &ObjectKey| !objects.contains_key(key) || unusable.contains(key);
-    let lost: Vec<ObjectKey> = named(parts.table).await?.into_keys().filter(lost).collect();
+    let lost: Vec<ObjectKey> = recorded_objects(parts.table).await?.into_keys().filter(lost).collect();
     let removed = parts.table.remove_rows_of(&lost).await?;
     parts.media.take_over(format!("{}\n", parts.table.installation().await?)).await?;
     Ok(Restored { copied: copied.new, removed, damaged: copied.damaged, loaded })

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::copy::{copy, named, write_list};
+use super::copy::{copy, recorded_objects, write_list};
 use super::dumps::save_dump;
 use super::manifest::{Facts, ProjectDump, SavedDatabase};
 use shared::ident::ProjectName;
@@ -48,7 +48,7 @@ pub async fn save(
     watcher: &dyn Watcher,
 ) -> Result<Saved, BackupError> {
     to.sweep_staging(Effect::Deletes).await?;
-    let mut objects = named(parts.table).await?;
+    let mut objects = recorded_objects(parts.table).await?;
     let before = copy(parts.media, to, &objects, watcher).await?;
     let mut owned: BTreeMap<ProjectName, Vec<SavedDatabase>> = BTreeMap::new();
     for database in parts.system.projects.databases(None).await? {
@@ -89,7 +89,7 @@ pub async fn save(
         secret,
         projects,
     };
-    let since = named(parts.table).await?;
+    let since = recorded_objects(parts.table).await?;
     let after = copy(parts.media, to, &since, watcher).await?;
     // A file was deleted during the backup if its object is missing and no row refers to the object
     // any more. Such an object is no error.

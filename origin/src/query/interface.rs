@@ -60,7 +60,7 @@ impl Interface {
     }
 
     /// Fails if a description is too long. Called after each part that is written.
-    fn check_length(&self, written: usize) -> Result<(), TooLong> {
+    fn check_description_length(&self, written: usize) -> Result<(), TooLong> {
         if written > self.max_bytes { Err(TooLong) } else { Ok(()) }
     }
 

@@ -84,7 +84,7 @@ impl Values {
 
     pub(super) fn add_text(&mut self, text: &str) {
         let types = self.types_of(text);
-        self.note_text(types, text);
+        self.learn_from_text(types, text);
         self.add(types, text);
     }
 
@@ -99,7 +99,7 @@ impl Values {
                     return self.add(Types::TEXT, text);
                 };
                 let types = self.types_of(&text);
-                self.note_text(types, &text);
+                self.learn_from_text(types, &text);
                 let moment = Types::DATE.or(Types::DATE_TIME).or(Types::TIME);
                 self.add(Types(types.0 & moment.0), &text);
             }
@@ -116,7 +116,7 @@ impl Values {
         }
     }
 
-    fn note_text(&mut self, types: Types, text: &str) {
+    fn learn_from_text(&mut self, types: Types, text: &str) {
         if types == Types::TEXT && self.text.is_none() {
             self.text = Some(text.chars().take(40).collect());
         }

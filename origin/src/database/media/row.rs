@@ -82,8 +82,8 @@ pub(super) fn read(row: Row) -> Result<MediaRow, TableError> {
         private: cells.next("private")?,
         width: cells.next("width")?,
         height: cells.next("height")?,
-        original: cells.object()?.ok_or(TableError::Corrupt("object"))?,
-        thumbnail: cells.object()?,
+        original: cells.stored_object()?.ok_or(TableError::Corrupt("object"))?,
+        thumbnail: cells.stored_object()?,
         created_at: cells.next("created_at")?,
         updated_at: cells.next("updated_at")?,
         uploader: Uploader::from_column(cells.next("uploader")?)?,
@@ -100,7 +100,7 @@ impl<I: Iterator<Item = Value>> RowCells<I> {
 
     /// Reads the four columns of an original or a thumbnail; `None` if a column is NULL. Fails with
     /// [`TableError::Corrupt`] if a column is missing or invalid.
-    fn object(&mut self) -> Result<Option<StoredObject>, TableError> {
+    fn stored_object(&mut self) -> Result<Option<StoredObject>, TableError> {
         let key: Option<Vec<u8>> = self.next("object")?;
         let mime: Option<String> = self.next("media type")?;
         let size: Option<u64> = self.next("size")?;

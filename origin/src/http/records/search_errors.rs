@@ -71,7 +71,7 @@ fn searches(operation: &RecordOperation) -> Vec<Search> {
         _ => None,
     };
     if let Some(condition) = condition {
-        collect(condition, &mut found);
+        add_searches(condition, &mut found);
     }
     found
 }
@@ -83,7 +83,7 @@ fn matching(target: &WriteTarget) -> Option<&Condition> {
     }
 }
 
-fn collect(condition: &Condition, found: &mut Vec<Search>) {
+fn add_searches(condition: &Condition, found: &mut Vec<Search>) {
     match condition {
         Condition::Test(field, Test::Match(mode, _)) => found.push(Search {
             code: ErrorCode::InvalidFilter,
@@ -93,11 +93,11 @@ fn collect(condition: &Condition, found: &mut Vec<Search>) {
         }),
         Condition::Test(..) => {}
         Condition::All(parts) | Condition::Any(parts) => {
-            parts.iter().for_each(|part| collect(part, found));
+            parts.iter().for_each(|part| add_searches(part, found));
         }
-        Condition::Not(part) => collect(part, found),
+        Condition::Not(part) => add_searches(part, found),
         Condition::Related(related) => {
-            related.condition.iter().for_each(|condition| collect(condition, found));
+            related.condition.iter().for_each(|condition| add_searches(condition, found));
         }
     }
 }

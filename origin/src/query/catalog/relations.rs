@@ -110,7 +110,7 @@ fn spelled(mut relations: Vec<Relation>) -> Vec<Arc<Relation>> {
 
 type Links<'a> = HashMap<(&'a TableName, Vec<&'a FieldName>), Vec<&'a ForeignKey>>;
 
-/// Returns the foreign keys by their tables and their columns in sorted order.
+/// Returns a map from a table and its sorted columns to the foreign keys that these columns have there.
 fn links(keys: &[ForeignKey]) -> Links<'_> {
     let mut links = Links::new();
     for key in keys {

@@ -157,7 +157,7 @@ impl<'a> Separator<'a> {
 
     /// Writes a comma, except the first time. Fails if the document is too long already.
     fn write(&mut self, out: &mut Vec<u8>) -> Result<(), TooLong> {
-        self.interface.check_length(out.len())?;
+        self.interface.check_description_length(out.len())?;
         if self.written > 0 {
             out.push(b',');
         }

@@ -37,7 +37,7 @@ pub fn types(interface: &Interface) -> Result<String, TooLong> {
                 write_type(&mut out, &name, table, &fields);
             }
         }
-        interface.check_length(out.len())?;
+        interface.check_description_length(out.len())?;
     }
     Ok(out)
 }

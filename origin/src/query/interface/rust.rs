@@ -47,7 +47,7 @@ pub fn types(interface: &Interface) -> Result<String, TooLong> {
                 write_struct(&mut out, &name, &enums, &fields);
             }
         }
-        interface.check_length(out.len())?;
+        interface.check_description_length(out.len())?;
     }
     Ok(out)
 }

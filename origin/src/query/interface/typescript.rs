@@ -29,7 +29,7 @@ pub fn types(interface: &Interface) -> Result<String, TooLong> {
         line(&mut out, 2, &format!("{}: {{", property(database.as_str())));
         for table in tables {
             write_table(&mut out, table);
-            interface.check_length(out.len())?;
+            interface.check_description_length(out.len())?;
         }
         line(&mut out, 2, "};");
     }

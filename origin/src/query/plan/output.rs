@@ -188,8 +188,9 @@ impl Cells {
         })
     }
 
-    /// Returns the cells, the layout and, for each include, the indexes of the relation's key in a row. Appends key
-    /// columns that are not selected, and expressions that show whether a nested object has a record.
+    /// Returns the select list, the layout of the answer and, for each include, where a row of the result has the columns
+    /// of this table by which the related records are found. Appends to the select list columns that the caller did not
+    /// ask for: those, and one for each nested object that shows whether it has a record.
     pub(super) fn finish(self, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<Vec<usize>>) {
         let mut expressions: Vec<_> = self.cells.iter().map(|cell| cell.expression.clone()).collect();
         let presences: Vec<_> = self.nests.iter().map(|nest| presence(nest, scope, &mut expressions)).collect();
