@@ -21,7 +21,7 @@ use async_stream::try_stream;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use errors::{revoked, token_error};
+use errors::{error_event, revoked, token_error};
 use events::write_event;
 pub(super) use for_webhooks::FeedOfWebhooks;
 use futures_util::{Stream, StreamExt as _};
@@ -35,8 +35,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The time after which an event stream without events sends a comment.
-const COMMENT_EVERY: Duration = Duration::from_secs(15);
+/// The time after which an event stream without changes sends a heartbeat.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 /// Maximum time for which a request waits until the feed has read the transactions that were committed before the
 /// request.
 const LAG_MAX: Duration = Duration::from_secs(2);
@@ -385,6 +385,8 @@ impl Reader {
                 }
             }
             let mut place = first.next.clone();
+            let mut told = place.clone();
+            let mut told_at = Instant::now();
             let events = self.write_events(&first, true);
             drop(first);
             match self.held(events.len()) {
@@ -405,7 +407,9 @@ impl Reader {
                 };
                 place = page.next.clone();
                 let up_to_date = page.up_to_date;
-                if !page.changes.is_empty() {
+                if let Some(last) = page.changes.last() {
+                    told.clone_from(&last.after);
+                    told_at = Instant::now();
                     let events = self.write_events(&page, false);
                     drop(page);
                     match self.held(events.len()) {
@@ -415,19 +419,21 @@ impl Reader {
                             return;
                         }
                     }
+                } else if told_at.elapsed() >= HEARTBEAT_EVERY {
+                    told_at = Instant::now();
+                    yield self.heartbeat(&place, &mut told, up_to_date);
                 }
                 if !up_to_date {
                     continue;
                 }
                 let head = tokio::select! {
-                    head = waiter.wait(COMMENT_EVERY) => head,
+                    head = waiter.wait(HEARTBEAT_EVERY.saturating_sub(told_at.elapsed())) => head,
                     () = self.app.changes.feed.stopped() => return,
                 };
                 if let Some(head) = head {
                     if place.within.is_none() && head.is_at_or_after(&place.position) {
                         place.position = head;
                     }
-                    yield Bytes::from_static(b": nothing changed\n\n");
                     continue;
                 }
                 if let Err(error) = self.follow().await {
@@ -464,31 +470,25 @@ impl Reader {
         Bytes::from(out)
     }
 
+    /// Tells a client without changes the token of the present: MariaDB may delete the log from the last one on.
+    fn heartbeat(&self, place: &Place, told: &mut Place, up_to_date: bool) -> Bytes {
+        if place == told || place.within.is_some() {
+            return Bytes::from_static(b": nothing changed\n\n");
+        }
+        told.clone_from(place);
+        let mut out = Vec::new();
+        self.write_transaction_event(place, up_to_date, &mut out);
+        Bytes::from(out)
+    }
+
     fn write_transaction_event(&self, place: &Place, up_to_date: bool, out: &mut Vec<u8>) {
         let mut json = Vec::new();
         self.write_trailer(&Page { next: place.clone(), up_to_date, ..Page::default() }, &mut json);
         write_event("transaction", Some(&self.token(place)), &json, out);
     }
 
-    /// The event with which a stream ends that can't go on.
     fn last_event(&self, error: ChangesError) -> Bytes {
         self.app.changes.failed(&error);
-        let mut out = Vec::new();
-        match error.resync_reason() {
-            Some(reason) => {
-                let json = format!(r#"{{"reason":"{}"}}"#, reason.as_str());
-                write_event("resync", None, json.as_bytes(), &mut out);
-            }
-            None => {
-                let problem = error.into_problem();
-                let mut json = br#"{"code":"#.to_vec();
-                write_string(&mut json, problem.code().as_str());
-                json.extend_from_slice(br#","message":"#);
-                write_string(&mut json, problem.message());
-                json.push(b'}');
-                write_event("failed", None, &json, &mut out);
-            }
-        }
-        Bytes::from(out)
+        error_event(error)
     }
 }
