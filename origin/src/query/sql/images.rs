@@ -37,6 +37,10 @@ pub fn images(
     let table = scope.root();
     let number = number_name(table);
     let mut sql = Builder::new();
+    if columns.iter().any(|column| matches!(table.column(column.column).kind, Kind::Date | Kind::DateTime)) {
+        // Otherwise JSON_TABLE takes a date such as 2024-02-31, which a table may have, for 0000-00-00.
+        sql.syntax("SET STATEMENT sql_mode = CONCAT(@@sql_mode, ',ALLOW_INVALID_DATES') FOR ");
+    }
     sql.syntax("SELECT ");
     cells(&mut sql, select.output, scope);
     for at in key {
