@@ -48,7 +48,13 @@ const COLUMNS: &[(&str, &str, &[&str])] = &[
 ];
 
 const GENERATED: &str = "v BIGINT AS (a + 1) VIRTUAL, sg VARCHAR(40) AS (CONCAT(s, '!')) STORED, \
-     m INT AS (MONTH(dt)) VIRTUAL";
+     m INT AS (MONTH(dt)) VIRTUAL, half INT AS (a / 2) VIRTUAL, more SMALLINT AS (half % 100 + 1) VIRTUAL, \
+     third DECIMAL(14,1) AS (c / 3) VIRTUAL, wide DOUBLE AS (f) VIRTUAL, narrow FLOAT AS (f / 3) VIRTUAL, \
+     yes TINYINT(1) AS (a > 1) VIRTUAL, western VARCHAR(40) CHARACTER SET latin1 AS (CONCAT(latin, 'é')) VIRTUAL, \
+     eastern VARCHAR(40) CHARACTER SET cp1251 AS (CONCAT(cyrillic, 'ж')) VIRTUAL, part TEXT AS (JSON_EXTRACT(j, '$[1]')) VIRTUAL, \
+     seconds TIME AS (ti) VIRTUAL, day DATE AS (MAKEDATE(YEAR(dt), 1)) VIRTUAL, same UUID AS (u) VIRTUAL, \
+     bytes VARBINARY(30) AS (CONCAT(vb, x'ff')) VIRTUAL, bits BIT(11) AS (bt) VIRTUAL, \
+     state ENUM('Done','new','x y') AS (e) VIRTUAL";
 
 /// Lets a date have a day that its month lacks.
 const MODE: &str = "SET STATEMENT sql_mode = CONCAT(@@sql_mode, ',ALLOW_INVALID_DATES') FOR ";
@@ -66,6 +72,7 @@ fn lists() -> Vec<Vec<(&'static str, Value)>> {
         query(json!({"a": 1})),
         narrow(json!({"v": {"gt": 2}}), &["id", "v"]),
         narrow(json!({"c": {"gt": "0.1"}}), &["id", "c"]),
+        narrow(json!({"half": 1}), &["id", "half", "more", "third", "narrow"]),
         narrow(json!({"e": "done"}), &["id", "e"]),
         narrow(json!({"ti": {"lt": "00:00:00"}}), &["id", "ti"]),
         narrow(json!({"ts": null}), &["id", "ts"]),

@@ -218,7 +218,8 @@ impl LogSource {
              WHERE table_schema = ? AND table_name = ? AND generation_expression = 'ROW END'), 'row_end') \
              FROM information_schema.tables WHERE table_schema = ? AND table_name = ? AND table_type = 'SYSTEM VERSIONED'";
         const GENERATED: &str = "SELECT column_name, generation_expression FROM information_schema.columns \
-             WHERE table_schema = ? AND table_name = ? AND generation_expression NOT IN ('ROW START', 'ROW END')";
+             WHERE table_schema = ? AND table_name = ? AND generation_expression NOT IN ('ROW START', 'ROW END') \
+             ORDER BY ordinal_position";
         const COLLATIONS: &str = "SELECT id, character_set_name, IFNULL(full_collation_name, collation_name) \
              FROM information_schema.collation_character_set_applicability";
         type Key = (String, String, String, String, String, String);

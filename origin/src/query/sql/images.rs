@@ -46,30 +46,20 @@ pub fn images(
     for at in key {
         sql.syntax(", ").column(table, *at);
     }
-    let lacking = columns.iter().any(|column| column.expression.is_some());
-    let lacks = format!("{number}_lacks");
+    let computed: Vec<ImageColumn> = columns.iter().filter_map(|column| as_computed(table, column)).collect();
     sql.syntax(", ").ident(&number).syntax(" FROM (");
-    if lacking {
-        sql.syntax("SELECT ").ident(&number);
-        for column in columns {
-            sql.syntax(", ");
-            match &column.expression {
-                None => sql.column(table, column.column),
-                Some(expression) => {
-                    sql.syntax("IF(").ident(&lacks).syntax(", (").verbatim(expression);
-                    sql.syntax("), ").column(table, column.column).syntax(") AS ").column(table, column.column)
-                }
-            };
-        }
-        sql.syntax(" FROM (");
+    for one in computed.iter().rev() {
+        with_computed(&mut sql, table, columns, (one, &number));
     }
     sql.syntax("SELECT ").ident(&number);
-    if lacking {
-        sql.syntax(", ").ident(&lacks);
+    if !computed.is_empty() {
+        sql.syntax(", ").ident(&lacks(&number));
     }
     for column in columns {
         sql.syntax(", ");
-        value(&mut sql, table.column(column.column), column);
+        value(&mut sql, table.column(column.column), column, |sql| {
+            sql.numbered("c", column.at);
+        });
         sql.syntax(" AS ").column(table, column.column);
     }
     sql.syntax(" FROM JSON_TABLE(").param(Param::Text(document.into())).syntax(", '$[*]' COLUMNS (");
@@ -79,10 +69,14 @@ pub fn images(
         json_type(&mut sql, table.column(column.column), column);
         sql.numbered(" PATH '$[", column.at).syntax("]' NULL ON EMPTY ERROR ON ERROR");
     }
-    if lacking {
-        sql.syntax(", ").ident(&lacks).numbered(" INT PATH '$[", cells_count(columns)).syntax("]'");
+    if !computed.is_empty() {
+        sql.syntax(", ").ident(&lacks(&number)).numbered(" INT PATH '$[", cells_count(columns)).syntax("]'");
     }
-    sql.syntax(if lacking { ")) AS images) AS whole) AS " } else { ")) AS images) AS " });
+    sql.syntax(")) AS images");
+    for one in &computed {
+        compute(&mut sql, table, (one, &number));
+    }
+    sql.syntax(") AS ");
     sql.ident(table.name().as_str());
     if let Some(condition) = select.filter {
         filter(&mut sql, scope, condition);
@@ -90,15 +84,82 @@ pub fn images(
     sql.finish()
 }
 
+/// The name of the column that tells whether a row lacks generated columns.
+fn lacks(number: &str) -> String {
+    format!("{number}_lacks")
+}
+
+/// The name of the column with a computed value.
+fn computed(number: &str) -> String {
+    format!("{number}_computed")
+}
+
+/// The column as [`compute`] has its value; `None` unless it is a generated one.
+fn as_computed(table: &Table, column: &ImageColumn) -> Option<ImageColumn> {
+    let has_text = matches!(table.column(column.column).kind, Kind::Uuid | Kind::Inet4 | Kind::Inet6);
+    let mut computed = column.clone();
+    computed.expression.is_some().then(|| {
+        computed.is_base64 &= !has_text;
+        computed.collation = computed.collation.take().filter(|_| !has_text);
+        computed
+    })
+}
+
+/// Writes the SELECT of all columns, with the computed value of `one` in rows that lack it, up to its FROM.
+fn with_computed(sql: &mut Builder, table: &Table, columns: &[ImageColumn], (one, number): (&ImageColumn, &str)) {
+    sql.syntax("SELECT ").ident(number).syntax(", ").ident(&lacks(number));
+    for column in columns {
+        sql.syntax(", ");
+        if column.column == one.column {
+            sql.syntax("IF(").ident(&lacks(number)).syntax(", ");
+            value(sql, table.column(one.column), one, |sql| {
+                sql.ident(&computed(number));
+            });
+            sql.syntax(", ").column(table, one.column).syntax(") AS ");
+        }
+        sql.column(table, column.column);
+    }
+    sql.syntax(" FROM (");
+}
+
+/// Joins each row with the computed value of a generated column. JSON_TABLE converts the value to the column's type as a
+/// write of the column does.
+fn compute(sql: &mut Builder, table: &Table, (one, number): (&ImageColumn, &str)) {
+    let column = table.column(one.column);
+    let charset = one.collation.as_ref().map(|(charset, _)| &**charset).filter(|charset| *charset != "binary");
+    sql.syntax(") AS images, JSON_TABLE(JSON_ARRAY(IF(").ident(&lacks(number)).syntax(", ");
+    let expression = |sql: &mut Builder, before: &'static str, after: &'static str| {
+        sql.syntax(before).verbatim(one.expression.as_deref().unwrap_or_default());
+        sql.syntax(after);
+    };
+    sql.syntax(if one.is_base64 { "TO_BASE64(" } else { "" });
+    match column.kind {
+        Kind::Float | Kind::Double => expression(sql, "(", ") + 0e0"),
+        Kind::Bit => expression(sql, "(", ") + 0"),
+        _ if one.is_base64 && charset.is_none() => expression(sql, "", ""),
+        // JSON_ARRAY would take an expression such as JSON_EXTRACT for JSON, not for a text.
+        _ => {
+            expression(sql, "CONVERT((", ") USING ");
+            sql.word(charset.unwrap_or("utf8mb4")).syntax(")");
+        }
+    }
+    sql.syntax(if one.is_base64 { ")" } else { "" });
+    sql.syntax(", NULL)), '$' COLUMNS (").ident(&computed(number)).syntax(" ");
+    json_type(sql, column, one);
+    sql.syntax(" PATH '$[0]')) AS computed");
+}
+
 /// The number of cells of a logged row, which may have columns that the table's description lacks.
 fn cells_count(columns: &[ImageColumn]) -> usize {
     columns.first().map_or(0, |column| column.of)
 }
 
-/// A name for the column with the row's number, which no column of the table has.
+/// A name for the column with the row's number, with which no column's name of the table begins.
 fn number_name(table: &Table) -> String {
     let mut name = "row".to_owned();
-    let is_taken = |name: &str| table.all_columns().any(|at| table.column(at).name.as_str().eq_ignore_ascii_case(name));
+    let is_taken = |name: &str| {
+        table.all_columns().any(|at| table.column(at).name.as_str().to_ascii_lowercase().starts_with(name))
+    };
     while is_taken(&name) {
         name.push('_');
     }
@@ -127,14 +188,7 @@ fn json_type(sql: &mut Builder, column: &Column, image: &ImageColumn) {
     }
 }
 
-fn value(sql: &mut Builder, column: &Column, image: &ImageColumn) {
-    let cell = |sql: &mut Builder| {
-        sql.numbered("c", image.at);
-    };
-    if !image.is_base64 {
-        cell(sql);
-        return;
-    }
+fn value(sql: &mut Builder, column: &Column, image: &ImageColumn, cell: impl Fn(&mut Builder)) {
     let cast = match column.kind {
         Kind::Uuid => Some(" AS UUID)"),
         Kind::Inet4 => Some(" AS INET4)"),
@@ -143,6 +197,12 @@ fn value(sql: &mut Builder, column: &Column, image: &ImageColumn) {
     };
     let charset = image.collation.as_ref().filter(|(charset, _)| **charset != *"binary");
     match (cast, charset) {
+        (None, _) if !image.is_base64 => cell(sql),
+        (Some(end), _) if !image.is_base64 => {
+            sql.syntax("CAST(");
+            cell(sql);
+            sql.syntax(end);
+        }
         (Some(end), _) => {
             sql.syntax("CAST(FROM_BASE64(");
             cell(sql);
