@@ -181,7 +181,8 @@ impl Pager<'_> {
             }
             if let Some(reason) = self.break_in(piece) {
                 self.add_items(builder, &items).await?;
-                if builder.is_full || !builder.is_empty() {
+                // A pending change is of the broken transaction: the next page would have the same again.
+                if builder.is_full || !builder.changes.is_empty() {
                     builder.is_broken = true;
                     return Ok(());
                 }
@@ -366,10 +367,6 @@ struct Pending {
 }
 
 impl Builder {
-    fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.pending.is_none()
-    }
-
     fn is_at_limit(&self, rows: usize) -> bool {
         self.changes.len() + usize::from(self.pending.is_some()) >= rows || self.bytes >= PAGE_BYTES
     }

@@ -10,6 +10,7 @@ cases! {
         what_the_log_does_not_tell_ends_the_feed,
         what_does_not_concern_the_table_does_not_end_the_feed,
         changes_before_a_break_come_first,
+        a_break_after_a_long_row_of_its_transaction_is_told,
     ],
 }
 
@@ -85,4 +86,19 @@ async fn changes_before_a_break_come_first(host: Host) {
     assert!(!page.is_up_to_date);
     let next = call(&db, "plain", &format!("since={}", page.next)).send().await;
     assert_eq!(next.refused(ErrorCode::ResyncRequired)["details"]["reason"], "truncated");
+}
+
+/// The reader of the log passes the row on before the transaction ends.
+async fn a_break_after_a_long_row_of_its_transaction_is_told(host: Host) {
+    let letters = "CREATE TABLE letters (id INT PRIMARY KEY, user_id INT, body MEDIUMTEXT, \
+                   FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE)";
+    let db = TestDb::new(host, &[TABLES[0], letters]).await;
+    db.exec("INSERT INTO users VALUES (1, 'a')").await;
+    let begin = Page::of(&call(&db, "letters", "").send().await);
+    db.behind(
+        "START TRANSACTION; INSERT INTO letters VALUES (1, NULL, REPEAT('x', 2000000)); \
+         DELETE FROM users WHERE id = 1; COMMIT",
+    );
+    let answer = call(&db, "letters", &format!("since={}", begin.next)).send().await;
+    assert_eq!(answer.refused(ErrorCode::ResyncRequired)["details"]["reason"], "cascade");
 }
