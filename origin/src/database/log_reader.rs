@@ -3,6 +3,7 @@
 
 mod followed;
 mod group;
+mod long;
 mod prepared;
 mod rows;
 mod source;
@@ -14,6 +15,7 @@ use super::single_flight::LoadAborted;
 use ::binlog::{Body, Checksum, Decoder, EventType, Header, RowsKind, Table};
 pub use followed::{Ancestors, CascadingKey, FollowedTables};
 use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
 use group::Group;
 use mysql_async::BinlogStream;
 use prepared::{Found, Prepared, PreparedBefore, PreparedChanges};
@@ -27,6 +29,9 @@ use std::time::Duration;
 
 /// Maximum bytes of one event of any table. The driver holds an event as a whole.
 const EVENT_MAX_BYTES: usize = 64 * 1024 * 1024;
+/// The same for a reader that only looks which tables a transaction concerns: above an update of a value of 64 MiB, which
+/// is the `max_allowed_packet` of the MariaDB server that the origin starts itself.
+const LONG_EVENT_MAX_BYTES: usize = 160 * 1024 * 1024;
 /// Maximum bytes of one decompressed event.
 const DECOMPRESSED_MAX_BYTES: usize = EVENT_MAX_BYTES;
 /// Once a transaction's decoded rows have this many bytes, they are passed on before the transaction ends.
@@ -149,8 +154,11 @@ pub struct LogReader {
     group: Option<Group>,
     prepared: Prepared,
     prepared_before: PreparedBefore,
-    /// The commit of an XA transaction of which this reader knows no tables: their breaks are to be looked up.
-    commit: Option<LogPiece>,
+    extent: LogExtent,
+    /// A transaction of which this reader does not know all tables, and the search for its breaks.
+    lacking: Option<(LogPiece, BoxFuture<'static, Vec<Break>>)>,
+    /// Whether a long event has ended the connection.
+    is_cut: bool,
     /// Whether the transaction that ends now is such a commit.
     lacks_tables: bool,
     /// Whether an event since the last transaction began said that changes may be missing in the log.
@@ -168,7 +176,7 @@ impl LogReader {
         stream: BinlogStream,
         from: LogPosition,
         followed: Arc<FollowedTables>,
-        prepared_before: PreparedBefore,
+        (prepared_before, extent): (PreparedBefore, LogExtent),
     ) -> Self {
         Self {
             stream,
@@ -183,7 +191,9 @@ impl LogReader {
             group: None,
             prepared: Prepared::default(),
             prepared_before,
-            commit: None,
+            extent,
+            lacking: None,
+            is_cut: false,
             lacks_tables: false,
             incident: false,
         }
@@ -212,21 +222,30 @@ impl LogReader {
     /// `None` at the end of the log, unless the reader waits there for the next transaction.
     pub async fn next(&mut self) -> Result<Option<LogPiece>, LogError> {
         loop {
-            if let Some(commit) = &self.commit {
+            if let Some((_, breaks)) = &mut self.lacking {
                 // The caller may give up this call here, and make another.
-                let breaks = Box::pin(self.prepared_before.breaks(&self.followed, commit.gtid)).await;
-                let Some(mut piece) = self.commit.take() else {
-                    continue;
-                };
-                piece.breaks.extend(breaks);
-                return Ok(Some(piece));
+                let breaks = breaks.await;
+                if let Some((mut piece, _)) = self.lacking.take() {
+                    piece.breaks.extend(breaks);
+                    return Ok(Some(piece));
+                }
+            }
+            if self.is_cut {
+                Box::pin(self.connect_again()).await?;
             }
             let event = match tokio::time::timeout(SILENCE_TIMEOUT, self.stream.next()).await {
                 Ok(Some(Ok(event))) => event,
-                Ok(Some(Err(error))) => return self.failed(&error).map(Some),
+                Ok(Some(Err(error))) => {
+                    self.failed(&error)?;
+                    continue;
+                }
                 Ok(None) => return Ok(None),
                 Err(_) => return Err(LogError::Lost("neither an event nor a heartbeat came".to_owned())),
             };
+            if event.header().event_size() as usize > EVENT_MAX_BYTES {
+                self.pass_over(&event);
+                continue;
+            }
             let mut buffer = std::mem::take(&mut self.buffer);
             let piece = match self.has_to_read(&event) {
                 true => {
@@ -240,38 +259,25 @@ impl LogReader {
                 self.buffer = buffer;
             }
             match piece? {
-                Some(piece) if std::mem::take(&mut self.lacks_tables) => self.commit = Some(piece),
+                Some(piece) if std::mem::take(&mut self.lacks_tables) => {
+                    let breaks = self.prepared_before.breaks(Arc::clone(&self.followed), piece.gtid);
+                    self.lacking = Some((piece, breaks));
+                }
                 Some(piece) => return Ok(Some(piece)),
                 None => {}
             }
         }
     }
 
-    /// If an event is too long, MariaDB ends the connection. The GTID of the transaction came before that event: the
-    /// transaction then counts as read, with a break for all tables.
-    fn failed(&mut self, error: &mysql_async::Error) -> Result<LogPiece, LogError> {
-        let too_long = source::is_too_long(error);
-        match self.group.take().filter(|_| too_long) {
-            Some(mut group) => {
-                group.break_all(ResyncReason::TooSlow);
-                Ok(self.ended(group))
-            }
-            None => Err(source::fault(error)),
-        }
-    }
-
     fn has_to_read(&self, event: &mysql_async::binlog::events::Event) -> bool {
-        const TABLE_ID_BYTES: usize = 6;
         let number = event.header().event_type_raw();
         if !self.has_format {
             // The events before the format description have an unknown checksum, and only say where the log begins.
             return number == EventType::FORMAT_DESCRIPTION.0;
         }
-        match (RowsKind::of(EventType(number)), event.data().first_chunk::<TABLE_ID_BYTES>()) {
-            (Some(_), Some([a, b, c, d, e, f])) => {
-                self.tables.contains_key(&u64::from_le_bytes([*a, *b, *c, *d, *e, *f, 0, 0]))
-            }
-            _ => number != EventType::ANNOTATE_ROWS.0,
+        match RowsKind::of(EventType(number)).and_then(|_| table_number(event)) {
+            Some(table) => self.tables.contains_key(&table),
+            None => number != EventType::ANNOTATE_ROWS.0,
         }
     }
 
@@ -452,6 +458,13 @@ impl LogReader {
         self.position.advance(piece.gtid);
         piece
     }
+}
+
+/// The number of the table that an event of rows is of.
+fn table_number(event: &mysql_async::binlog::events::Event) -> Option<u64> {
+    const BYTES: usize = 6;
+    let [a, b, c, d, e, f] = *event.data().first_chunk::<BYTES>()?;
+    Some(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]))
 }
 
 /// Writes the bytes of the event as MariaDB sent them, from the parts into which the driver has split it.

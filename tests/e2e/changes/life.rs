@@ -14,6 +14,7 @@ cases! {
     Own: [
         a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost,
         a_commit_of_another_database_breaks_nothing,
+        a_long_row_breaks_only_the_tables_of_its_transaction,
     ],
 }
 
@@ -146,6 +147,40 @@ async fn a_commit_of_another_database_breaks_nothing(_: Host) {
         assert_eq!(world.keys_since(&token).await, [id, id + 1]);
         let refused = world.changes_of(OTHER, &format!("since={of_other}")).await;
         assert_eq!(refused.refused(ErrorCode::ResyncRequired)["details"]["reason"], "unknown_position");
+    }
+    world.stop().await;
+}
+
+/// An event above 64 MiB ends a reader's connection.
+async fn a_long_row_breaks_only_the_tables_of_its_transaction(_: Host) {
+    const OTHER: &str = "default_other";
+    let mut world = World::start().await;
+    world.root(&format!("CREATE DATABASE {OTHER}; CREATE TABLE {OTHER}.lives (id INT PRIMARY KEY, value LONGBLOB)"));
+    let long = |id: u32, more: &str| {
+        world.root(&format!(
+            "START TRANSACTION; INSERT INTO {OTHER}.lives VALUES ({id}, REPEAT('x', 40000000)); \
+             UPDATE {OTHER}.lives SET value = REPEAT('y', 40000000) WHERE id = {id}; {more} COMMIT"
+        ))
+    };
+    let token = world.now().await;
+    let of_other = Page::of(&world.changes_of(OTHER, "").await).next;
+    world.insert(1).await;
+    long(1, "");
+    world.insert(2).await;
+    assert_eq!(world.keys_since(&token).await, [1, 2]);
+    let later = world.now().await;
+    long(2, &format!("INSERT INTO {}.lives VALUES (3);", world.service.database));
+    world.insert(4).await;
+    for is_again in [false, true] {
+        if is_again {
+            // Now a reader of the log begins at the tokens.
+            world = world.restart().await;
+        }
+        let refused = world.changes_of(OTHER, &format!("since={of_other}")).await;
+        assert_eq!(refused.refused(ErrorCode::ResyncRequired)["details"]["reason"], "too_slow");
+        let page = Page::of(&world.changes(&format!("since={token}")).await);
+        assert_eq!(page.changes.iter().map(|change| &change["key"]).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(world.reason(&later).await, "too_slow");
     }
     world.stop().await;
 }

@@ -109,16 +109,23 @@ impl PreparedBefore {
     }
 
     /// The breaks by the commit of a transaction whose tables the reader does not know.
-    pub(super) async fn breaks(&self, followed: &FollowedTables, commit: Gtid) -> Vec<Break> {
-        let found = match self {
-            Self::Look(source) => source.prepared.found_for(source, commit).await,
+    pub(super) fn breaks(&self, followed: Arc<FollowedTables>, commit: Gtid) -> BoxFuture<'static, Vec<Break>> {
+        let source = match self {
+            Self::Look(source) => Some(source.clone()),
             Self::Add(_) => None,
         };
-        let tables = match found {
-            Some(found) => followed.reached_from_databases(&found.databases).into_iter().map(Some).collect(),
-            None => vec![None],
+        let breaks = async move {
+            let found = match &source {
+                Some(source) => source.prepared.found_for(source, commit).await,
+                None => None,
+            };
+            let tables = match found {
+                Some(found) => followed.reached_from_databases(&found.databases).into_iter().map(Some).collect(),
+                None => vec![None],
+            };
+            tables.into_iter().map(|table| Break { table, reason: ResyncReason::UnknownPosition }).collect()
         };
-        tables.into_iter().map(|table| Break { table, reason: ResyncReason::UnknownPosition }).collect()
+        breaks.boxed()
     }
 }
 

@@ -3,8 +3,8 @@
 
 use super::prepared::{Found, PreparedInLog};
 use super::{
-    Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LogError, LogReader, PreparedBefore,
-    ResyncReason, followed,
+    Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LONG_EVENT_MAX_BYTES, LogError, LogReader,
+    PreparedBefore, ResyncReason, followed,
 };
 use crate::database::errno;
 use crate::database::hosts::Hosts;
@@ -17,6 +17,7 @@ use shared::operation::TablePath;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 /// Maximum number of databases through which foreign keys are followed.
 const DATABASES_MAX_COUNT: usize = 32;
@@ -27,6 +28,10 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct LogSource {
     hosts: Hosts,
     opts: Vec<Opts>,
+    /// With [`LONG_EVENT_MAX_BYTES`].
+    long_opts: Vec<Opts>,
+    /// One reader for long events, which takes twice their memory.
+    pub(super) long: Arc<Semaphore>,
     collations: Arc<OnceLock<HashMap<u16, CollationNames>>>,
     pub(super) prepared: Arc<PreparedInLog>,
 }
@@ -131,19 +136,32 @@ impl LogSettings {
 impl LogSource {
     pub fn new(hosts: &Hosts) -> Self {
         let address = hosts.address();
-        let opts = hosts.options(&address.admin_user, &address.admin_password, |options| {
-            options
-                .max_allowed_packet(Some(EVENT_MAX_BYTES))
-                .stmt_cache_size(0)
-                .setup(vec!["SET NAMES utf8mb4, time_zone = '+00:00'"])
-        });
-        Self { hosts: hosts.clone(), opts, collations: Arc::default(), prepared: Arc::default() }
+        let opts = |event_max_bytes: usize| {
+            hosts.options(&address.admin_user, &address.admin_password, |options| {
+                options
+                    .max_allowed_packet(Some(event_max_bytes))
+                    .stmt_cache_size(0)
+                    .setup(vec!["SET NAMES utf8mb4, time_zone = '+00:00'"])
+            })
+        };
+        Self {
+            hosts: hosts.clone(),
+            opts: opts(EVENT_MAX_BYTES),
+            long_opts: opts(LONG_EVENT_MAX_BYTES),
+            long: Arc::new(Semaphore::new(1)),
+            collations: Arc::default(),
+            prepared: Arc::default(),
+        }
     }
 
     async fn connect(&self) -> Result<Conn, LogError> {
+        self.connect_by(&self.opts).await
+    }
+
+    async fn connect_by(&self, opts: &[Opts]) -> Result<Conn, LogError> {
         let lost = || LogError::Lost("no database host can be reached".to_owned());
         let host = self.hosts.pick().await.ok_or_else(lost)?;
-        let opts = self.opts.get(host.index).cloned().ok_or_else(lost)?;
+        let opts = opts.get(host.index).cloned().ok_or_else(lost)?;
         self.hosts.on(&host, Conn::new(opts)).await.map_err(|error| fault(&error))
     }
 
@@ -175,19 +193,39 @@ impl LogSource {
         extent: LogExtent,
         followed: Arc<FollowedTables>,
     ) -> Result<LogReader, LogError> {
-        let stream = self.stream(Some(&from), extent).await?;
-        Ok(LogReader::new(stream, from, followed, PreparedBefore::Look(self.clone())))
+        let stream = self.stream(&from, extent).await?;
+        Ok(LogReader::new(stream, from, followed, (PreparedBefore::Look(self.clone()), extent)))
+    }
+
+    /// Like [`Self::open`], up to the log's end and with [`LONG_EVENT_MAX_BYTES`].
+    pub(super) async fn open_long(
+        &self,
+        from: LogPosition,
+        followed: Arc<FollowedTables>,
+    ) -> Result<LogReader, LogError> {
+        let stream = self.stream_by(&self.long_opts, Some(&from), LogExtent::ToEnd).await?;
+        Ok(LogReader::new(stream, from, followed, (PreparedBefore::Add(Found::default()), LogExtent::ToEnd)))
     }
 
     /// Reads the log from `from`, or from its begin, to its end, and adds what it says of prepared transactions to `found`.
     pub(super) async fn open_to_search(&self, from: Option<LogPosition>, found: Found) -> Result<LogReader, LogError> {
-        let stream = self.stream(from.as_ref(), LogExtent::ToEnd).await?;
-        Ok(LogReader::new(stream, from.unwrap_or_default(), Arc::default(), PreparedBefore::Add(found)))
+        let stream = self.stream_by(&self.long_opts, from.as_ref(), LogExtent::ToEnd).await?;
+        let before = (PreparedBefore::Add(found), LogExtent::ToEnd);
+        Ok(LogReader::new(stream, from.unwrap_or_default(), Arc::default(), before))
     }
 
-    async fn stream(&self, from: Option<&LogPosition>, extent: LogExtent) -> Result<BinlogStream, LogError> {
+    pub(super) async fn stream(&self, from: &LogPosition, extent: LogExtent) -> Result<BinlogStream, LogError> {
+        self.stream_by(&self.opts, Some(from), extent).await
+    }
+
+    async fn stream_by(
+        &self,
+        opts: &[Opts],
+        from: Option<&LogPosition>,
+        extent: LogExtent,
+    ) -> Result<BinlogStream, LogError> {
         in_time(async {
-            let mut conn = self.connect().await?;
+            let mut conn = self.connect_by(opts).await?;
             let facts = LogFacts::ask(&mut conn).await?;
             let mut settings = format!(
                 "SET @mariadb_slave_capability = 4, @slave_gtid_strict_mode = 1, @master_heartbeat_period = {}",
