@@ -4,7 +4,7 @@ use crate::bytes::{Reader, bit};
 use crate::{BrokenRule, Error, EventType, Table, Value, compressed, value};
 use std::borrow::Cow;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RowsKind {
     Insert,
     Update,

@@ -140,6 +140,7 @@ impl From<LogError> for ChangesError {
     fn from(error: LogError) -> Self {
         match error {
             LogError::Gone(reason) => Self::Resync(reason),
+            LogError::TooLong => Self::Resync(ResyncReason::TooSlow),
             error => Self::Log(error),
         }
     }
@@ -157,6 +158,7 @@ impl ChangesError {
         match self {
             Self::Resync(reason) => resync(reason),
             Self::Log(LogError::Gone(reason)) => resync(reason),
+            Self::Log(LogError::TooLong) => resync(ResyncReason::TooSlow),
             Self::Log(LogError::Unavailable(hint)) => {
                 Problem::new(ErrorCode::ChangesUnavailable, "MariaDB's binary log can't serve changes.").with_hint(hint)
             }

@@ -9,6 +9,7 @@ mod operating;
 mod pages;
 mod refusals;
 mod rights;
+mod tenants;
 
 use crate::host::{Answer, Call, Host, option};
 use crate::test_db::TestDb;

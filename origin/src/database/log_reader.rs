@@ -34,6 +34,8 @@ const EVENT_MAX_BYTES: usize = 64 * 1024 * 1024;
 const LONG_EVENT_MAX_BYTES: usize = 160 * 1024 * 1024;
 /// Maximum bytes of one decompressed event.
 const DECOMPRESSED_MAX_BYTES: usize = EVENT_MAX_BYTES;
+/// A longer event is read while other tasks of the thread go on.
+const LONG_EVENT_BYTES: usize = 64 * 1024;
 /// Once a transaction's decoded rows have this many bytes, they are passed on before the transaction ends.
 const PIECE_BYTES: usize = 1024 * 1024;
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -93,13 +95,18 @@ pub enum LogError {
     Gone(ResyncReason),
     #[error("the log can't be decoded: {0}")]
     Undecodable(String),
+    #[error("decoded, the rows of an event would take too much memory")]
+    TooLong,
     #[error("the connection to MariaDB is lost: {0}")]
     Lost(String),
 }
 
 impl From<::binlog::Error> for LogError {
     fn from(error: ::binlog::Error) -> Self {
-        Self::Undecodable(error.to_string())
+        match error.rule {
+            ::binlog::BrokenRule::TooLarge { .. } => Self::TooLong,
+            _ => Self::Undecodable(error.to_string()),
+        }
     }
 }
 
@@ -250,7 +257,10 @@ impl LogReader {
             let piece = match self.has_to_read(&event) {
                 true => {
                     raw_event(&event, &mut buffer);
-                    self.read(&buffer)
+                    match buffer.len() > LONG_EVENT_BYTES {
+                        true => tokio::task::block_in_place(|| self.read(&buffer)),
+                        false => self.read(&buffer),
+                    }
                 }
                 false => Ok(None),
             };
@@ -369,15 +379,26 @@ impl LogReader {
         let (Some(mapped), Some(group)) = (self.tables.get(&rows.table_id), &mut self.group) else {
             return;
         };
-        for table in self.followed.reached_from(&mapped.path, rows.kind) {
-            group.add_break(Some(table), ResyncReason::Cascade);
+        if group.cascades_from(&mapped.path, rows.kind) {
+            for table in self.followed.reached_from(&mapped.path, rows.kind) {
+                group.add_break(Some(table), ResyncReason::Cascade);
+            }
         }
         let Some((table, logged)) = &mapped.decoded else {
             return;
         };
+        if group.forgets(&mapped.path) {
+            return;
+        }
         let changes = rows.data(DECOMPRESSED_MAX_BYTES).map_err(LogError::from);
         match changes.and_then(|data| rows::changes(&data, table, logged)) {
-            Ok(changes) => group.add_rows(TableRows { table: Arc::clone(logged), changes }),
+            Ok(changes) => {
+                group.add_rows(TableRows { table: Arc::clone(logged), changes });
+                if group.is_prepared() {
+                    group.keep_at_most(self.prepared.room());
+                }
+            }
+            Err(LogError::TooLong) => group.add_break(Some(mapped.path.clone()), ResyncReason::TooSlow),
             Err(error) => {
                 tracing::warn!(%error, table = %mapped.path.table, "rows of a followed table can't be decoded");
                 group.add_break(Some(mapped.path.clone()), ResyncReason::SchemaChanged);
@@ -442,8 +463,8 @@ impl LogReader {
     /// began.
     fn prepare(&mut self) -> Option<LogPiece> {
         let mut group = self.group.take()?;
-        let rows = group.take_rows();
-        self.prepared.insert(group.xid(), rows, group.generation());
+        let (rows, forgotten) = (group.take_rows(), group.take_forgotten());
+        self.prepared.insert(group.xid(), rows, forgotten, group.generation());
         Some(self.ended(group))
     }
 

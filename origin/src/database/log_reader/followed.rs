@@ -126,30 +126,43 @@ impl FollowedTables {
     /// The followed tables that a statement names, by its own or the session's database, and those of which it names an
     /// ancestor, whose foreign keys it may change.
     pub(super) fn named_in(&self, statement: &[u8], sql_mode: u64, default_database: &[u8]) -> HashSet<TablePath> {
-        let mut named = HashSet::new();
+        let is_utf8 = std::str::from_utf8(statement).is_ok();
+        // The tables that are named outside of parentheses, and in them.
+        let mut named = [HashSet::new(), HashSet::new()];
+        let (mut qualifiers, mut has_foreign_qualifier, mut is_balanced) = (HashSet::new(), false, true);
+        let mut names = statement::names(statement, sql_mode);
         self.read(|sets| {
             let mut folded = Vec::new();
-            for (database, name) in statement::names(statement, sql_mode) {
+            for name in names.by_ref() {
+                is_balanced &= name.depth >= 0;
                 folded.clear();
-                folded.extend(name.iter().map(u8::to_ascii_lowercase));
-                let database = database.as_deref().unwrap_or(default_database);
+                folded.extend(name.name.iter().map(u8::to_ascii_lowercase));
+                let database = name.qualifier.as_deref().unwrap_or(default_database);
                 let of_name = sets.by_name.get(&*folded).into_iter().flatten();
                 for path in of_name.filter(|path| path.database.as_str().as_bytes().eq_ignore_ascii_case(database)) {
+                    let named = &mut named[usize::from(name.depth > 0)];
                     named.extend(sets.followed.get_key_value(path).map(|(path, _)| path.clone()));
                     named.extend(sets.reached.get(path).into_iter().flatten().cloned());
                 }
+                if let Some(qualifier) = name.qualifier.filter(|_| !is_utf8) {
+                    has_foreign_qualifier |= !qualifier.is_ascii();
+                    qualifiers.insert(qualifier);
+                }
             }
         });
-        if std::str::from_utf8(statement).is_err() {
+        let [mut named, in_parentheses] = named;
+        if !is_balanced || names.depth != 0 {
+            named.extend(in_parentheses);
+        }
+        if !is_utf8 {
             // Its names are in a character set that is not decoded here.
-            let is_of_session = |table: &TablePath| table.database.as_str().as_bytes() == default_database;
             let is_ascii = |table: &TablePath| table.database.as_str().is_ascii() && table.table.as_str().is_ascii();
+            let is_of = |table: &TablePath| {
+                let database = table.database.as_str().as_bytes();
+                has_foreign_qualifier || database == default_database || qualifiers.contains(database)
+            };
             named.extend(self.filter(|table, ancestors| {
-                ancestors.all().chain([table]).any(|table| !is_ascii(table))
-                    && (is_of_session(table)
-                        || statement::names(statement, sql_mode).any(|(database, _)| {
-                            database.is_some_and(|it| !it.is_ascii() || *it == *table.database.as_str().as_bytes())
-                        }))
+                is_of(table) && ancestors.all().chain([table]).any(|table| !is_ascii(table))
             }));
         }
         named
@@ -157,7 +170,7 @@ impl FollowedTables {
 
     /// The followed tables of the databases that a statement names, and of the session's database.
     pub(super) fn in_databases(&self, statement: &[u8], sql_mode: u64, default_database: &[u8]) -> Vec<TablePath> {
-        let names = statement::names(statement, sql_mode).map(|(_, name)| name);
+        let names = statement::names(statement, sql_mode).map(|name| name.name);
         let names: HashSet<Cow<'_, [u8]>> = names.chain([default_database.into()]).collect();
         self.filter(|table, _| names.contains(table.database.as_str().as_bytes()))
     }
@@ -269,6 +282,9 @@ mod tests {
             (b"DROP TABLE na\xefve", "shop", HashSet::from([table("naïve")])),
             (b"DROP TABLE shop.na\xefve", "", HashSet::from([table("naïve")])),
             (b"DROP TABLE na\xefve", "other", HashSet::new()),
+            (b"CREATE TABLE shop (lines int, x int AS (shop.lines + 1))", "other", HashSet::new()),
+            (b"ALTER TABLE x ADD CHECK (shop.lines > 1), RENAME shop.lines", "other", lines()),
+            (b"CREATE TABLE x (/*! ( */ a int, b int AS (shop.lines))", "other", lines()),
         ] {
             let shown = String::from_utf8_lossy(statement);
             assert_eq!(followed.named_in(statement, 0, database.as_bytes()), expected, "{shown}");

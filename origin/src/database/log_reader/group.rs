@@ -2,9 +2,9 @@
 
 use super::{Break, LogPiece, ResyncReason, RowChange, TableRows};
 use crate::database::position::Gtid;
-use binlog::GtidEvent;
+use binlog::{GtidEvent, RowsKind};
 use shared::operation::TablePath;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 pub(super) struct Group {
     gtid: Gtid,
@@ -15,7 +15,12 @@ pub(super) struct Group {
     pieces: u32,
     rows: Vec<TableRows>,
     bytes: usize,
-    breaks: Vec<Break>,
+    /// By table; `None` is all tables.
+    breaks: HashMap<Option<TablePath>, ResyncReason>,
+    /// Tables whose changes were found to reach others by foreign keys, since rows were passed on last.
+    cascaded: HashSet<(TablePath, RowsKind)>,
+    /// Tables whose rows were forgotten, since all rows of a prepared transaction would take too much memory.
+    forgotten: HashSet<TablePath>,
     /// The tables of rows that were passed on.
     passed_on: HashSet<TablePath>,
     /// The names of the savepoints, and the number of [`Self::rows`] before each.
@@ -38,7 +43,9 @@ impl Group {
             pieces: 0,
             rows: Vec::new(),
             bytes: 0,
-            breaks: Vec::new(),
+            breaks: HashMap::new(),
+            cascaded: HashSet::new(),
+            forgotten: HashSet::new(),
             passed_on: HashSet::new(),
             savepoints: Vec::new(),
         }
@@ -87,10 +94,33 @@ impl Group {
     }
 
     pub(super) fn add_break(&mut self, table: Option<TablePath>, reason: ResyncReason) {
-        let found = Break { table, reason };
-        if !self.breaks.contains(&found) {
-            self.breaks.push(found);
+        self.breaks.entry(table).or_insert(reason);
+    }
+
+    /// Whether the changes of the table must be followed to other tables. True once for each kind.
+    pub(super) fn cascades_from(&mut self, table: &TablePath, kind: RowsKind) -> bool {
+        self.cascaded.insert((table.clone(), kind))
+    }
+
+    /// Forgets all rows but for their tables, if they have more than `max_bytes`.
+    pub(super) fn keep_at_most(&mut self, max_bytes: usize) {
+        if self.bytes > max_bytes {
+            let rows = self.take_rows();
+            self.forgotten.extend(rows.iter().map(|rows| rows.table.path.clone()));
         }
+    }
+
+    /// Whether further rows need not be decoded. Their table counts as changed.
+    pub(super) fn forgets(&mut self, table: &TablePath) -> bool {
+        let forgets = !self.forgotten.is_empty();
+        if forgets && !self.forgotten.contains(table) {
+            self.forgotten.insert(table.clone());
+        }
+        forgets
+    }
+
+    pub(super) fn take_forgotten(&mut self) -> HashSet<TablePath> {
+        std::mem::take(&mut self.forgotten)
     }
 
     pub(super) fn break_all(&mut self, reason: ResyncReason) {
@@ -135,11 +165,15 @@ impl Group {
     /// passed on can't be rolled back.
     pub(super) fn pass_on(&mut self) -> LogPiece {
         self.savepoints.clear();
+        self.cascaded.clear();
         self.passed_on.extend(self.rows.iter().map(|rows| rows.table.path.clone()));
         self.piece(false)
     }
 
     pub(super) fn finish(&mut self) -> LogPiece {
+        for table in self.take_forgotten() {
+            self.add_break(Some(table), ResyncReason::TooSlow);
+        }
         self.piece(true)
     }
 
@@ -153,7 +187,7 @@ impl Group {
             number,
             is_last,
             rows: std::mem::take(&mut self.rows),
-            breaks: std::mem::take(&mut self.breaks),
+            breaks: self.breaks.drain().map(|(table, reason)| Break { table, reason }).collect(),
             bytes,
             generation: self.generation,
         }

@@ -38,10 +38,12 @@ pub(super) enum PreparedChanges {
 
 impl PreparedChanges {
     /// Returns as much of the changes as has `max_bytes` at most.
-    fn of(rows: Vec<TableRows>, generation: u64, max_bytes: usize) -> Self {
-        let tables = Self::Tables(rows.iter().map(|rows| rows.table.path.clone()).collect());
-        let all = [Self::Rows(rows, generation), tables];
-        all.into_iter().find(|changes| changes.bytes() <= max_bytes).unwrap_or(Self::Unknown)
+    fn of(rows: Vec<TableRows>, forgotten: HashSet<TablePath>, generation: u64, max_bytes: usize) -> Self {
+        let is_whole = forgotten.is_empty();
+        let tables = rows.iter().map(|rows| rows.table.path.clone()).chain(forgotten);
+        let tables = Self::Tables(tables.collect::<HashSet<_>>().into_iter().collect());
+        let all = [is_whole.then_some(Self::Rows(rows, generation)), Some(tables)];
+        all.into_iter().flatten().find(|changes| changes.bytes() <= max_bytes).unwrap_or(Self::Unknown)
     }
 
     fn bytes(&self) -> usize {
@@ -56,10 +58,16 @@ impl PreparedChanges {
 }
 
 impl Prepared {
-    pub(super) fn insert(&mut self, xid: &[u8], rows: Vec<TableRows>, generation: u64) {
+    /// The bytes of rows that may still be kept.
+    pub(super) fn room(&self) -> usize {
+        MAX_BYTES.saturating_sub(self.bytes)
+    }
+
+    /// Keeps a transaction. Of `forgotten` tables, it may have further rows.
+    pub(super) fn insert(&mut self, xid: &[u8], rows: Vec<TableRows>, forgotten: HashSet<TablePath>, generation: u64) {
         self.remove(xid);
         if self.changes.len() < MAX_COUNT {
-            let changes = PreparedChanges::of(rows, generation, MAX_BYTES.saturating_sub(self.bytes));
+            let changes = PreparedChanges::of(rows, forgotten, generation, self.room());
             self.bytes += changes.bytes();
             self.changes.insert(xid.to_vec(), changes);
         }
@@ -218,7 +226,7 @@ mod tests {
     #[test]
     fn transactions_beyond_the_memory_are_kept_by_their_xids() {
         let mut prepared = Prepared { bytes: MAX_BYTES, ..Prepared::default() };
-        prepared.insert(b"a", Vec::new(), 1);
+        prepared.insert(b"a", Vec::new(), HashSet::new(), 1);
         assert!(matches!(prepared.remove(b"a"), Some(PreparedChanges::Rows(rows, 1)) if rows.is_empty()));
         assert!(prepared.remove(b"a").is_none());
         assert_eq!(prepared.bytes, MAX_BYTES);

@@ -12,9 +12,8 @@ use shared::operation::TablePath;
 use std::io::Write as _;
 use std::sync::Arc;
 
-/// Maximum bytes of one decompressed value: the `max_allowed_packet` of the MariaDB server that the origin starts
-/// itself (`embedded`).
-const VALUE_MAX_BYTES: usize = 64 * 1024 * 1024;
+/// Maximum bytes of the decoded rows of one event. Compressed columns may be a thousand times as long as in the log.
+const ROWS_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// A table as the log describes it. If its columns change, the reader makes a new `LoggedTable`.
 #[derive(Debug, PartialEq, Eq)]
@@ -98,18 +97,29 @@ pub(super) const NO_METADATA: &str = "Set binlog_row_metadata=FULL in MariaDB.";
 
 /// Decodes the rows of one event.
 pub(super) fn changes(data: &RowData<'_>, table: &Table, logged: &LoggedTable) -> Result<Vec<RowChange>, LogError> {
-    let mut changes = Vec::new();
+    let (mut changes, mut room) = (Vec::new(), ROWS_MAX_BYTES);
+    let mut encode = |image: &Image<'_>, before: Option<&RowImage>| {
+        let image = encode(image, before, logged, room)?;
+        room = room.saturating_sub(image.json.len());
+        Ok::<_, LogError>(image)
+    };
     for change in data.changes(table)? {
         let change = change?;
-        let before = change.before.as_ref().map(|image| encode(image, None, logged)).transpose()?;
+        let before = change.before.as_ref().map(|image| encode(image, None)).transpose()?;
         // `binlog_row_image=FULL_NODUP` leaves unchanged columns out of the row after an update.
-        let after = change.after.as_ref().map(|image| encode(image, before.as_ref(), logged)).transpose()?;
+        let after = change.after.as_ref().map(|image| encode(image, before.as_ref())).transpose()?;
         changes.push(RowChange { before, after });
     }
     Ok(changes)
 }
 
-fn encode(image: &Image<'_>, before: Option<&RowImage>, logged: &LoggedTable) -> Result<RowImage, LogError> {
+/// Fails with [`LogError::TooLong`] if the row would have more than `max_bytes`.
+fn encode(
+    image: &Image<'_>,
+    before: Option<&RowImage>,
+    logged: &LoggedTable,
+    max_bytes: usize,
+) -> Result<RowImage, LogError> {
     let mut out = Vec::with_capacity(logged.columns.len() * 16);
     let mut ends = Vec::with_capacity(logged.columns.len());
     let mut absent = Vec::new();
@@ -124,7 +134,10 @@ fn encode(image: &Image<'_>, before: Option<&RowImage>, logged: &LoggedTable) ->
                     out.extend_from_slice(b"null");
                 }
             },
-            Cell::Value(value) => write_value(&value, column.encoding, &mut out)?,
+            Cell::Value(value) => write_value(&value, column.encoding, max_bytes.saturating_sub(out.len()), &mut out)?,
+        }
+        if out.len() > max_bytes {
+            return Err(LogError::TooLong);
         }
         ends.push(u32::try_from(out.len()).map_err(|_| LogError::Undecodable("a row of more than 4 GiB".into()))?);
     }
@@ -141,14 +154,18 @@ fn index(at: usize) -> u16 {
     u16::try_from(at).unwrap_or(u16::MAX)
 }
 
-fn write_value(value: &Value<'_>, encoding: CellEncoding, out: &mut Vec<u8>) -> Result<(), LogError> {
+fn write_value(value: &Value<'_>, encoding: CellEncoding, max_bytes: usize, out: &mut Vec<u8>) -> Result<(), LogError> {
     match (value, encoding) {
         (Value::Signed(number), _) => write!(out, "{number}").map_err(unwritten)?,
         (Value::Unsigned(number), _) => write!(out, "{number}").map_err(unwritten)?,
         (Value::Bit(bit), _) => write!(out, "{bit}").map_err(unwritten)?,
         (Value::Geometry(bytes), _) => write_base64(bytes, out),
-        (Value::Text(value), CellEncoding::Base64) => write_base64(&value.bytes(VALUE_MAX_BYTES)?, out),
-        (value, _) => match value.to_utf8(VALUE_MAX_BYTES)? {
+        (Value::Text(value), CellEncoding::Base64) => write_base64(&value.bytes(max_bytes)?, out),
+        (value, _) => match value.to_utf8(max_bytes)? {
+            // A control character takes six bytes in JSON.
+            Utf8::Text(value) if value.len() + 5 * value.bytes().filter(u8::is_ascii_control).count() > max_bytes => {
+                return Err(LogError::TooLong);
+            }
             Utf8::Text(value) => write_string(out, &value),
             Utf8::NeedsServer | Utf8::Binary => {
                 return Err(LogError::Undecodable("a text that is not valid in its column's character set".into()));

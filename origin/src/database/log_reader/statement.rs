@@ -75,33 +75,56 @@ fn has_word(statement: &[u8], word: &[u8]) -> bool {
     Words(statement).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// The names in a statement, and what stands before the dot before each. Strings have none, if `sql_mode` is the
-/// session's. Keywords count as names.
-pub(super) fn names(statement: &[u8], sql_mode: u64) -> impl Iterator<Item = (Option<Cow<'_, [u8]>>, Cow<'_, [u8]>)> {
-    let mut tokens = Tokens { rest: statement, sql_mode };
-    let (mut before, mut dotted) = (None, false);
-    std::iter::from_fn(move || {
+/// A name in a statement. Keywords count as names.
+pub(super) struct Name<'a> {
+    /// What stands before the dot before the name.
+    pub(super) qualifier: Option<Cow<'a, [u8]>>,
+    pub(super) name: Cow<'a, [u8]>,
+    /// The number of open parentheses. In parentheses, definitions name columns.
+    pub(super) depth: i32,
+}
+
+/// The names in a statement, in their order. Strings have none, if `sql_mode` is the session's.
+pub(super) fn names(statement: &[u8], sql_mode: u64) -> Names<'_> {
+    Names { tokens: Tokens { rest: statement, sql_mode }, before: None, dotted: false, depth: 0 }
+}
+
+pub(super) struct Names<'a> {
+    tokens: Tokens<'a>,
+    before: Option<Cow<'a, [u8]>>,
+    dotted: bool,
+    /// The number of open parentheses; 0 after a statement whose parentheses are balanced.
+    pub(super) depth: i32,
+}
+
+impl<'a> Iterator for Names<'a> {
+    type Item = Name<'a>;
+
+    fn next(&mut self) -> Option<Name<'a>> {
         loop {
-            let name = match tokens.next()? {
+            let name = match self.tokens.next()? {
                 Token::Word(word) => Some(Cow::Borrowed(word)),
                 Token::Name(name) => Some(name),
-                Token::Other(b'.') if before.is_some() => {
-                    dotted = true;
+                Token::Other(b'.') if self.before.is_some() => {
+                    self.dotted = true;
                     continue;
                 }
                 Token::Other(byte) if byte.is_ascii_whitespace() => continue,
+                Token::Other(byte @ (b'(' | b')')) => {
+                    self.depth += if byte == b'(' { 1 } else { -1 };
+                    None
+                }
                 Token::Other(_) => None,
             };
-            match name {
-                Some(name) => {
-                    let database = before.take().filter(|_| std::mem::take(&mut dotted));
-                    before = Some(name.clone());
-                    return Some((database, name));
-                }
-                None => (before, dotted) = (None, false),
-            }
+            let Some(name) = name else {
+                (self.before, self.dotted) = (None, false);
+                continue;
+            };
+            let qualifier = self.before.take().filter(|_| std::mem::take(&mut self.dotted));
+            self.before = Some(name.clone());
+            return Some(Name { qualifier, name, depth: self.depth });
         }
-    })
+    }
 }
 
 fn upper(word: &[u8]) -> Vec<u8> {
@@ -266,7 +289,10 @@ mod tests {
             let text = |name: Cow<'_, [u8]>| String::from_utf8_lossy(&name).into_owned();
             let found = names(statement.as_bytes(), mode);
             found
-                .map(|(database, name)| database.map(text).map_or_else(String::new, |it| it + ".") + &text(name))
+                .map(|Name { qualifier, name, depth }| {
+                    let qualifier = qualifier.map(text).map_or_else(String::new, |it| it + ".");
+                    "(".repeat(usize::try_from(depth).unwrap()) + &qualifier + &text(name)
+                })
                 .collect()
         };
         for (statement, mode, expected) in [
@@ -277,6 +303,7 @@ mod tests {
             ("ALTER t \"s.u\" \"it\\\" s.w\", b", 0, "ALTER t b"),
             ("ALTER \"s\".\"t\" ADD s int, ADD u int", ANSI_QUOTES, "ALTER s s.t ADD s int ADD u int"),
             ("/*!50701 ALTER*/ .t /*M! x */ `", 0, "ALTER t x "),
+            ("a(b.c, (d)) e", 0, "a (b (b.c ((d e"),
             ("", 0, ""),
         ] {
             assert_eq!(shown(statement, mode).join(" "), expected, "{statement}");

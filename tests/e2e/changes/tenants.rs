@@ -1,0 +1,73 @@
+//! What one database's statements and rows do to the feeds of others, and to the origin.
+
+use super::Copy;
+use crate::host::{Call, Host};
+use crate::service::{Edge, Service};
+use crate::test_db::TestDb;
+use reqwest::Method;
+use shared::error::ErrorCode;
+
+cases! {
+    Both: [columns_with_the_names_of_a_table_break_nothing],
+    Own: [long_rows_take_bounded_memory],
+}
+
+async fn columns_with_the_names_of_a_table_break_nothing(host: Host) {
+    let (own, other) =
+        (TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await, TestDb::new(host, &[]).await);
+    let mut copy = Copy::new(&own, "t", &[]).await;
+    let name = &own.name;
+    other.exec(&format!("CREATE TABLE {name} (t INT, g INT AS ({name}.t + 1))")).await;
+    other.exec(&format!("ALTER TABLE {name} ADD CHECK ({name}.t > 0), ADD h INT AS ({name}.t) STORED")).await;
+    own.exec("INSERT INTO t VALUES (1)").await;
+    assert_eq!(copy.catch_up(10).await.len(), 1);
+    copy.is_the_list().await;
+}
+
+/// Returns the most memory that the origin has used.
+fn peak_megabytes(service: &Service) -> u64 {
+    let origin = |(id, name): &(i32, String)| name.contains("selkie").then_some(*id);
+    let id = service.processes().iter().find_map(origin).expect("an origin");
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1_000
+}
+
+/// Compressed columns are short in the log, and all rows of a prepared transaction are kept until its end.
+async fn long_rows_take_bounded_memory(_: Host) {
+    const COLUMNS: usize = 8;
+    let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[])).await;
+    let service = service.expect("a task").expect("a service");
+    let database = &service.database;
+    let root = |statements: &str| service.root_sql(&format!("USE {database}; {statements}")).expect("root");
+    let names: Vec<_> = (0..COLUMNS).map(|at| format!("c{at}")).collect();
+    let compressed: Vec<_> = names.iter().map(|name| format!("{name} LONGBLOB COMPRESSED")).collect();
+    root(&format!("CREATE TABLE packed (id INT PRIMARY KEY, {})", compressed.join(", ")));
+    root("CREATE TABLE held (id INT PRIMARY KEY, s TEXT); CREATE TABLE t (id INT PRIMARY KEY)");
+    let ask = |table: &str, options: &str| {
+        let path = format!("/api/v1/changes/{database}/{table}?{options}");
+        Call::new(&service.origin, Method::GET, &path).key(&service.full_key)
+    };
+    let mut tokens = Vec::new();
+    for table in ["packed", "held", "t"] {
+        let answer = ask(table, "").send().await;
+        tokens.push(answer.json()["next"].as_str().expect("a token").to_owned());
+    }
+    let values = vec!["REPEAT('x', 40000000)"; COLUMNS].join(", ");
+    root(&format!("INSERT INTO packed VALUES (1, {values})"));
+    root(
+        "XA START 'a'; INSERT INTO held SELECT seq, REPEAT(CHAR(1), 1900) FROM seq_1_to_40000; XA END 'a'; \
+         XA PREPARE 'a'; XA COMMIT 'a'",
+    );
+    root("INSERT INTO t VALUES (1)");
+    let page = ask("t", &format!("since={}&wait=20s", tokens[2])).send().await;
+    assert_eq!(page.payload()[0]["key"], 1);
+    for (table, token) in ["packed", "held"].into_iter().zip(&tokens) {
+        let error = ask(table, &format!("since={token}")).send().await.refused(ErrorCode::ResyncRequired);
+        assert_eq!(error["details"]["reason"], "too_slow", "{table}");
+    }
+    let peak = peak_megabytes(&service);
+    assert!(peak < 400, "{peak} MB");
+    let stopped = tokio::task::spawn_blocking(move || service.stop());
+    stopped.await.expect("a task").expect("a stop");
+}
