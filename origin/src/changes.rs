@@ -19,7 +19,7 @@ mod token;
 pub use catch_up::{CatchUps, catch_up_readers};
 pub use feed::{Feed, FeedGauge, RECENT_MAX_BYTES, TABLES_MAX_COUNT, TABLES_PER_PROJECT_MAX_COUNT, Waiter};
 pub use message::Change;
-pub use page::{Page, PageLimits, Pager};
+pub use page::{PAGE_BYTES, Page, PageLimits, Pager};
 pub use shared_reads::SharedReads;
 pub use subscription::{Followed, Subscriptions};
 pub use token::{Meaning, Place, Token, TokenFault};

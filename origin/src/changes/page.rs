@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 /// rows have [`BATCH_BYTES`].
 const BATCH_MAX_ROWS: usize = 1_000;
 const BATCH_BYTES: usize = 2 * 1024 * 1024;
-/// Bytes of changes at which a page ends.
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of changes at which a page of the API ends.
+pub const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// The time after which a page ends even if it has few changes, because the log has few rows of the followed tables.
 const PAGE_TIME: Duration = Duration::from_secs(5);
 /// Numbers for the changes that one logged row makes: [`CHANGES_PER_SUBSCRIPTION`] for each subscription.
@@ -36,6 +36,8 @@ const _: () = assert!(SUBSCRIPTIONS_MAX_COUNT as u64 * CHANGES_PER_SUBSCRIPTION 
 #[derive(Clone, Copy, Debug)]
 pub struct PageLimits {
     pub rows: usize,
+    /// The bytes of changes at which a page ends.
+    pub bytes: usize,
     /// The time limit of one statement.
     pub statement: Duration,
 }
@@ -252,7 +254,7 @@ impl Pager<'_> {
                 Item::Row(row) => {
                     for (at, (followed, seen)) in self.subscriptions.all.iter().zip(&seen).enumerate() {
                         if let Some(seen) = seen {
-                            builder.add(row, (at, followed), seen.changes_of(next), self.limits.rows);
+                            builder.add(row, (at, followed), seen.changes_of(next), self.limits);
                         }
                     }
                     next += 1;
@@ -261,7 +263,7 @@ impl Pager<'_> {
             if builder.is_full {
                 return Ok(());
             }
-            if builder.is_at_limit(self.limits.rows) && matches!(item, Item::End(_)) {
+            if builder.is_at_limit(self.limits) && matches!(item, Item::End(_)) {
                 builder.is_full = true;
                 return Ok(());
             }
@@ -279,7 +281,7 @@ impl Pager<'_> {
                 continue;
             }
             if let Some(seen) = self.read(followed, &[row]).await? {
-                builder.add(row, (at, followed), seen.changes_of(0), self.limits.rows);
+                builder.add(row, (at, followed), seen.changes_of(0), self.limits);
             }
         }
         Ok(())
@@ -367,8 +369,8 @@ struct Pending {
 }
 
 impl Builder {
-    fn is_at_limit(&self, rows: usize) -> bool {
-        self.changes.len() + usize::from(self.pending.is_some()) >= rows || self.bytes >= PAGE_BYTES
+    fn is_at_limit(&self, limits: PageLimits) -> bool {
+        self.changes.len() + usize::from(self.pending.is_some()) >= limits.rows || self.bytes >= limits.bytes
     }
 
     /// Whether earlier pages returned all changes of the row. If they returned only some, the row is read again.
@@ -387,7 +389,7 @@ impl Builder {
         row: &Row,
         (subscription, followed): (usize, &Followed),
         (rows, changes): (&SeenRows, [Option<SeenChange>; 2]),
-        limit: usize,
+        limits: PageLimits,
     ) {
         if self.is_full {
             return;
@@ -400,7 +402,7 @@ impl Builder {
             if self.place.within.is_some_and(|(within, from)| within == gtid && number < from) {
                 continue;
             }
-            let is_at_limit = self.is_at_limit(limit);
+            let is_at_limit = self.is_at_limit(limits);
             self.flush(false);
             if is_at_limit {
                 self.is_full = true;

@@ -9,7 +9,9 @@ use super::records::Tables;
 use super::request_context::RequestContext;
 use super::respond;
 use super::stream::{self, StreamLimits};
-use crate::changes::{ChangesError, Followed, Page, PageLimits, Pager, Place, Subscriptions, Token, TokenFault};
+use crate::changes::{
+    ChangesError, Followed, PAGE_BYTES, Page, PageLimits, Pager, Place, Subscriptions, Token, TokenFault,
+};
 use crate::database::log_reader::{LogError, ResyncReason, TableFacts};
 use crate::database::run::snapshot::{self, SnapshotList};
 use crate::database::schema_cache::SchemaAge;
@@ -124,7 +126,7 @@ impl Reader {
             all.push(Followed::new(subscription, access)?);
         }
         let subscriptions = Subscriptions::new(&call.subscriptions, all);
-        let limits = PageLimits { rows: call.limit, statement: context.limit() };
+        let limits = PageLimits { rows: call.limit, bytes: PAGE_BYTES, statement: context.limit() };
         let mut reader = Self {
             app: Arc::clone(app),
             caller: caller.clone(),

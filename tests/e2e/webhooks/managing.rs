@@ -12,6 +12,7 @@ cases! {
         wrong_definitions_are_refused,
         a_webhook_is_listed_changed_and_deleted,
         deliveries_are_listed_and_sent_again,
+        long_bodies_are_kept_while_they_wait,
     ],
 }
 
@@ -114,4 +115,25 @@ async fn deliveries_are_listed_and_sent_again(host: Host) {
     other.call(Method::GET, &format!("/deliveries/{}", all[0]["id"])).send().await.refused(ErrorCode::RecordNotFound);
     webhook.delete().await;
     other.delete().await;
+}
+
+/// A long body is kept while its delivery waits, and not after it.
+async fn long_bodies_are_kept_while_they_wait(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    db.exec("ALTER TABLE t MODIFY s MEDIUMTEXT").await;
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    receiver.answer(&[500]);
+    db.exec("INSERT INTO t (s) VALUES (REPEAT('x', 300000)), (REPEAT('y', 300000))").await;
+    let waiting = webhook.delivery("a failed attempt", |delivery| delivery["state"] == "waiting").await;
+    let path = format!("/deliveries/{}", waiting["id"]);
+    let kept = webhook.call(Method::GET, &path).send().await.payload();
+    assert_eq!((&kept["request"], &kept["changes"]), (&receiver.received()[0].body(), &json!(1)));
+    assert_eq!(receiver.wait_for_changes(2).await.len(), 2);
+    webhook
+        .delivery("its success", |delivery| delivery["id"] == waiting["id"] && delivery["state"] == "delivered")
+        .await;
+    let delivered = webhook.call(Method::GET, &path).send().await.payload();
+    assert_eq!(delivered.get("request"), None);
+    webhook.call(Method::POST, &path).send().await.refused(ErrorCode::PermissionDenied);
+    webhook.delete().await;
 }

@@ -83,6 +83,11 @@ const WEBHOOK: &str = "SELECT id, project, name, url, subscriptions, paused, pau
      secret_renewed_at, token, token_at, failing_since, delivered_at, created_at, updated_at FROM selkie.webhooks";
 const DELIVERY: &str = "SELECT id, message, state, changes, body, attempts, status, response, millis, created_at, \
      attempted_at, next_attempt_at, next FROM selkie.webhook_deliveries";
+/// Without the body.
+const LISTED_DELIVERY: &str = "SELECT id, message, state, changes, NULL, attempts, status, response, millis, created_at, \
+     attempted_at, next_attempt_at, next FROM selkie.webhook_deliveries";
+/// Maximum bytes of the body of a delivery that was delivered.
+const DELIVERED_BODY_MAX_BYTES: usize = 32 * 1024;
 
 impl FromRow for WebhookRow {
     fn from_row_opt(row: Row) -> Result<Self, FromRowError> {
@@ -249,10 +254,10 @@ impl Admin {
         self.within(typed_rows::first(conn.exec_iter(query, (id.to_string(),)))).await
     }
 
-    /// Returns at most `limit` deliveries of the webhook with numbers below `before`, the newest first.
+    /// Returns at most `limit` deliveries of the webhook with numbers below `before`, the newest first, without bodies.
     pub async fn deliveries(&self, of: Uuid, before: Option<u64>, limit: u64) -> Result<Vec<DeliveryRow>, AdminError> {
         let mut conn = self.conn().await?;
-        let query = format!("{DELIVERY} WHERE webhook = ? AND id < ? ORDER BY id DESC LIMIT ?");
+        let query = format!("{LISTED_DELIVERY} WHERE webhook = ? AND id < ? ORDER BY id DESC LIMIT ?");
         let params = (of.to_string(), before.unwrap_or(u64::MAX), limit);
         self.within(typed_rows::all(conn.exec_iter(query, params))).await
     }
@@ -327,7 +332,7 @@ impl Admin {
                     "INSERT INTO selkie.webhook_deliveries (id, webhook, message, state, changes, body, attempts, status, \
                      response, millis, created_at, attempted_at, next_attempt_at, next) \
                      VALUES (NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE \
-                     state = VALUE(state), attempts = VALUE(attempts), status = VALUE(status), \
+                     state = VALUE(state), body = VALUE(body), attempts = VALUE(attempts), status = VALUE(status), \
                      response = VALUE(response), millis = VALUE(millis), attempted_at = VALUE(attempted_at), \
                      next_attempt_at = VALUE(next_attempt_at)",
                     delivery_params(of, delivery),
@@ -397,13 +402,15 @@ impl Admin {
 }
 
 fn delivery_params(of: Uuid, delivery: &DeliveryRow) -> Params {
+    let is_kept = |body: &&String| delivery.state != DeliveryState::Delivered || body.len() <= DELIVERED_BODY_MAX_BYTES;
+    let body = delivery.body.as_ref().filter(is_kept);
     Params::Positional(vec![
         delivery.id.into(),
         of.to_string().into(),
         (&delivery.message).into(),
         delivery.state.as_str().into(),
         delivery.changes.into(),
-        delivery.body.as_ref().into(),
+        body.into(),
         delivery.attempts.into(),
         delivery.status.into(),
         (&delivery.response).into(),

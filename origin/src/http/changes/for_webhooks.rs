@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 /// Maximum changes of one delivery.
 const DELIVERY_MAX_CHANGES: usize = 100;
+/// Bytes of changes at which a delivery ends. Its last change may go beyond.
+const DELIVERY_BYTES: usize = 256 * 1024;
 /// A webhook's position is one in the log only: a changed definition goes on from there.
 const ANY: Meaning = Meaning { asked: [0; 16], schema: [0; 16], seen: [0; 16] };
 
@@ -56,6 +58,7 @@ async fn changes(app: &Arc<ServiceState>, asked: &Asked, since: &str) -> Result<
     })?;
     let _slot = app.changes.slot(context.caller(), &call.subscriptions)?;
     let mut reader = Reader::open(&context, &call, SchemaAge::Cached).await?;
+    reader.limits.bytes = DELIVERY_BYTES;
     let page = reader.poll(&context, place, call.wait).await?;
     app.changes.sent(&page);
     let next = token(app, asked, page.next);
