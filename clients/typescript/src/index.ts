@@ -40,3 +40,10 @@ export type {
   Update,
   Where,
 } from "./types.js";
+export {
+  verifyWebhook,
+  type WebhookBody,
+  type WebhookChange,
+  type WebhookHeaders,
+  type WebhookOptions,
+} from "./webhook.js";

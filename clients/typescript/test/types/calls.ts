@@ -1,5 +1,5 @@
 // Types of calls and their answers: it must compile, and each @ts-expect-error must be an error. It is never run.
-import { createClient, isSelkieError, type SqlChange, type UploadedFile } from "@selkie/client";
+import { createClient, isSelkieError, type SqlChange, type UploadedFile, verifyWebhook } from "@selkie/client";
 import type { Database } from "./database.js";
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -231,3 +231,12 @@ is<any>()(await untyped.table("any.table").insert({ a: 1 }));
 is<any>()(await untyped.table("any.table").update(1, { a: 1 }, { returning: ["a"] }));
 // @ts-expect-error: no name of a table
 untyped.table("orders");
+
+// Webhooks
+const delivery = await verifyWebhook("{}", new Headers(), ["whsec_AA=="], { toleranceSeconds: 60 });
+await verifyWebhook("{}", { "webhook-id": "a", cookie: ["b"], host: undefined }, "whsec_AA==");
+is<string>()(delivery.changes[0]!.subscription);
+is<{ reason: string; since: string } | undefined>()(delivery.resync);
+is<true | undefined>()(delivery.test);
+// @ts-expect-error: parsed already
+await verifyWebhook({ changes: [] }, {}, "whsec_AA==");
