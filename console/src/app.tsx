@@ -95,6 +95,7 @@ function View() {
   if (view === "media") return <Media />;
   if (view === "keys") return <Keys />;
   if (view === "roles") return <Roles key={`roles ${database}`} name={database} />;
+  if (view === "webhooks") return <Lazy key={`webhooks ${database}`} load={() => import("./manage/webhooks")} />;
   if (view === "activity") return <Lazy key="activity" load={() => import("./manage/activity")} />;
   return <Home />;
 }

@@ -28,6 +28,7 @@ export function SideBar({ reload }: { reload: () => void }) {
           <>
             {link("keys", "key", texts.side.keys)}
             {link("roles", "lock", texts.side.roles)}
+            {link("webhooks", "hook", texts.side.webhooks)}
             {link("activity", "chart", texts.side.activity)}
           </>
         )}

@@ -1,6 +1,7 @@
-// Tests how an owner manages a project in the console: link, keys, roles, activity.
+// Tests how an owner manages a project in the console: link, keys, roles, webhooks, activity.
 import assert from "node:assert/strict";
 import { Tab } from "./browser.mjs";
+import { manageWebhooks } from "./webhooks.mjs";
 
 /** Returns a role with a number that JavaScript would round. */
 const roleOf = (database) =>
@@ -95,6 +96,8 @@ export async function manage(browser, { url, database, link, call, folder }) {
   await tab.press("Delete role");
   await tab.click("dialog .danger");
   await tab.page.waitForFunction(() => document.querySelector(".role nav ul")?.innerText.includes("reader") === false);
+
+  await manageWebhooks(tab, { database, call });
 
   const id = `find-me-${folder}-${Date.now()}`;
   await call("GET", "crud", undefined, { "x-request-id": id });

@@ -26,7 +26,7 @@ export const at = (time: string): string => time.slice(0, 16).replace("T", " ");
 const PAGE_COUNT = 1000;
 
 /** Reads all pages of a list. The cursor of a page is that of the last entry before it. */
-async function everyPage<T>(path: string, cursorOf: (entry: T) => string): Promise<T[]> {
+export async function everyPage<T>(path: string, cursorOf: (entry: T) => string): Promise<T[]> {
   const entries: T[] = [];
   for (;;) {
     const last = entries.at(-1);

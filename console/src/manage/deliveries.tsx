@@ -1,0 +1,194 @@
+// The deliveries of a webhook: how they went; one delivery's request and response; send it again.
+import { useState } from "preact/hooks";
+import { api } from "../session";
+import { texts } from "../texts";
+import { Button, Dialog, Problem } from "../ui";
+import { jsonText } from "../values";
+
+const words = texts.webhooks;
+
+export interface Delivery {
+  id: number;
+  messageId: string;
+  state: string;
+  changes: number;
+  attempts: number;
+  status: number | null;
+  response: string;
+  millis: number;
+  attemptedAt: string;
+  nextAttemptAt: string | null;
+  /** In the answer for one delivery, unless it was too long to be kept. */
+  request?: unknown;
+}
+
+const second = (time: string): string => time.slice(0, 19).replace("T", " ");
+const statusOf = ({ status }: Delivery): string => (status === null ? words.noAnswer : String(status));
+const tookOf = ({ millis }: Delivery): string => `${millis.toLocaleString("en")} ms`;
+const nextOf = ({ state, nextAttemptAt }: Delivery, isPaused: boolean): string =>
+  state === "waiting" && nextAttemptAt && !isPaused ? second(nextAttemptAt) : "";
+
+export const Response = ({ text }: { text: string }) =>
+  text ? (
+    <pre class="code wire" tabIndex={0}>
+      {text}
+    </pre>
+  ) : (
+    <p class="dim">{words.emptyResponse}</p>
+  );
+
+export function Deliveries({
+  path,
+  list,
+  isPaused,
+  onReload,
+}: {
+  path: string;
+  list: Delivery[];
+  isPaused: boolean;
+  onReload: () => void;
+}) {
+  const [open, setOpen] = useState<Delivery | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const one = (method: "GET" | "POST", id: number) => {
+    setError(null);
+    const asking = api().request<Delivery>(method, `${path}/deliveries/${id}`, { retries: 0 });
+    return asking.then(setOpen, setError);
+  };
+  const again = async (id: number) => {
+    await one("POST", id);
+    onReload();
+  };
+  return (
+    <section class="stack">
+      <div class="row">
+        <h2>{words.deliveries}</h2>
+        <Button icon="reload" label={words.reload} onClick={onReload} />
+      </div>
+      <p class="dim">{words.deliveriesHint}</p>
+      {!open && error !== null && <Problem error={error} />}
+      {list.length === 0 ? (
+        <p class="dim">{words.noDeliveries}</p>
+      ) : (
+        <Table list={list} isPaused={isPaused} onOpen={(id) => void one("GET", id)} />
+      )}
+      {open && (
+        <Dialog label={words.delivery(open.id)} onClose={() => setOpen(null)}>
+          <One
+            delivery={open}
+            isPaused={isPaused}
+            error={error}
+            onAgain={() => void again(open.id)}
+            onClose={() => setOpen(null)}
+          />
+        </Dialog>
+      )}
+    </section>
+  );
+}
+
+function Table({ list, isPaused, onOpen }: { list: Delivery[]; isPaused: boolean; onOpen: (id: number) => void }) {
+  const heads = [
+    words.id,
+    words.state,
+    words.changes,
+    words.attempts,
+    words.status,
+    words.took,
+    words.attemptedAt,
+    words.nextAttemptAt,
+  ];
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label={words.deliveries}>
+      <table class="list deliveries">
+        <thead>
+          <tr>
+            {heads.map((name) => (
+              <th scope="col" key={name}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {list.map((delivery) => (
+            <tr key={delivery.id}>
+              <th scope="row">
+                <button
+                  type="button"
+                  class="link"
+                  aria-label={words.open(delivery.id)}
+                  onClick={() => onOpen(delivery.id)}
+                >
+                  {delivery.id}
+                </button>
+              </th>
+              <td class={delivery.state === "delivered" ? "" : "fault"}>
+                {words.states[delivery.state] ?? delivery.state}
+              </td>
+              <td class="right">{delivery.changes.toLocaleString("en")}</td>
+              <td class="right">{delivery.attempts}</td>
+              <td>{statusOf(delivery)}</td>
+              <td class="right">{tookOf(delivery)}</td>
+              <td>{second(delivery.attemptedAt)}</td>
+              <td>{nextOf(delivery, isPaused)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function One({
+  delivery,
+  isPaused,
+  error,
+  onAgain,
+  onClose,
+}: {
+  delivery: Delivery;
+  isPaused: boolean;
+  error: unknown;
+  onAgain: () => void;
+  onClose: () => void;
+}) {
+  const facts = [
+    [words.messageId, delivery.messageId],
+    [words.state, words.states[delivery.state] ?? delivery.state],
+    [words.attempts, delivery.attempts],
+    [words.status, statusOf(delivery)],
+    [words.took, tookOf(delivery)],
+    [words.attemptedAt, second(delivery.attemptedAt)],
+    [words.nextAttemptAt, nextOf(delivery, isPaused) || "–"],
+  ];
+  const isKept = delivery.request !== undefined;
+  return (
+    <div class="stack">
+      <h2>{words.delivery(delivery.id)}</h2>
+      <dl>
+        {facts.map(([name, value]) => (
+          <div class="fact" key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      <h3>{words.request}</h3>
+      {isKept ? (
+        <pre class="code wire" tabIndex={0}>
+          {jsonText(delivery.request, 2)}
+        </pre>
+      ) : (
+        <p class="dim">{words.notKept}</p>
+      )}
+      <h3>{words.response}</h3>
+      <Response text={delivery.response} />
+      {error !== null && <Problem error={error} />}
+      <div class="row">
+        {isKept && <Button icon="undo" label={words.again} onClick={onAgain} />}
+        <Button label={words.close} onClick={onClose} />
+      </div>
+    </div>
+  );
+}
