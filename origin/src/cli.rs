@@ -26,6 +26,7 @@ pub mod serve;
 mod system;
 mod target;
 pub mod types;
+pub mod webhook;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -95,6 +96,9 @@ enum CliCommand {
     Export(Box<export::ExportArgs>),
     /// Print the changes of a table as NDJSON, as they are committed, until it is stopped
     Changes(Box<changes::ChangesArgs>),
+    /// Make, change, list, pause, test and remove webhooks, which send the changes of tables to endpoints
+    #[command(subcommand)]
+    Webhook(webhook::WebhookCommand),
     /// Print a link to the console, the web page to work with the data; it signs in once, within a minute
     Console(console::ConsoleArgs),
     /// Print the types of a project's tables in TypeScript, Python or Rust
@@ -173,6 +177,7 @@ async fn run(cli: Cli, matches: &ArgMatches) -> Result<(), CliError> {
         CliCommand::Import(args) => Box::pin(args.run(&context)).await,
         CliCommand::Export(args) => Box::pin(args.run(&context)).await,
         CliCommand::Changes(args) => Box::pin(args.run(&context)).await,
+        CliCommand::Webhook(args) => Box::pin(args.run(&context)).await,
         CliCommand::Console(args) => args.run(&context).await,
         CliCommand::Types(args) => args.run(&context).await,
         CliCommand::Backup(args) => args.run(&context).await,

@@ -24,7 +24,7 @@ pub use self::guard::guard;
 use self::prepare::DevSetup;
 pub use self::welcome::welcome;
 use crate::config::Config;
-use crate::serve::{self, ServeError};
+use crate::serve::{self, Deliveries, ServeError};
 use crate::system::installation::{Installation, InstallationError, Purpose};
 use crate::system::{System, SystemSchemaError};
 
@@ -125,8 +125,9 @@ impl DevService<'_> {
         let edge_keys = EdgeKeys { jwks: &prepared.jwks, issuers: issuers.as_deref() };
         environment::write(self.config, &running, &edge_keys, &self.system.edge_secret)?;
         let ending = CancellationToken::new();
-        let serving =
-            serve::run(self.config, &self.system, self.installation.database_health(), listener, None, ending.clone());
+        let health = self.installation.database_health();
+        let deliveries = Deliveries::WithLease;
+        let serving = serve::run(self.config, &self.system, health, (listener, None), deliveries, ending.clone());
         tokio::pin!(serving);
         let outcome = tokio::select! {
             served = &mut serving => return Ok(served?),

@@ -33,13 +33,21 @@ pub enum ServeError {
     Server(#[source] std::io::Error),
 }
 
+/// Whether an origin may deliver webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deliveries {
+    WithLease,
+    /// An origin within a command neither has the network of the others nor lasts.
+    Never,
+}
+
 /// Runs the server until it is stopped. `system` must be prepared.
 pub async fn run(
     config: &Config,
     system: &System,
     database: Option<watch::Receiver<MariadbHealth>>,
-    listener: TcpListener,
-    tls: Option<Tls>,
+    (listener, tls): (TcpListener, Option<Tls>),
+    deliveries: Deliveries,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let table = MediaTable::new(&system.hosts, config.connect_timeout);
@@ -59,7 +67,9 @@ pub async fn run(
     // Stops the background tasks if the server fails, without cancelling the caller's token.
     let stop = stop.child_token();
     app.start_background(&tasks, &stop);
-    http::webhooks::start(&app, &tasks, &stop);
+    if deliveries == Deliveries::WithLease {
+        http::webhooks::start(&app, &tasks, &stop);
+    }
     if let Some(tls) = &tls {
         tasks.spawn(tls.clone().watch(stop.clone()));
     }

@@ -1,5 +1,5 @@
-//! Imports and exports a table's rows, and follows their changes, through the HTTP API of an origin or an edge. Does not
-//! connect to MariaDB or parse arguments, but its messages name options of the commands.
+//! Imports and exports a table's rows, follows their changes, and manages webhooks, through the HTTP API of an origin or
+//! an edge. Does not connect to MariaDB or parse arguments, but its messages name options of the commands.
 
 mod api;
 mod changes;
@@ -11,6 +11,7 @@ mod input;
 mod journal;
 mod records;
 mod refusals;
+mod webhooks;
 
 pub use api::{Api, TableRef};
 pub use changes::Follower;
@@ -18,10 +19,11 @@ pub use columns::{Doubt, MappedColumn};
 pub use export::{Export, Exported, export};
 pub use import::{Conflict, Creation, ImportOptions, ImportStart, Imported, Job};
 pub use input::{Form, Input};
+pub use webhooks::{Delivery, Tested, Webhook};
 
 use std::io;
 
-/// An error of an import, an export or a feed of changes. Messages contain no API key.
+/// An error of a call of the API, or of what is read or written with it. Messages contain no API key.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// Wrong options or input. This run of the command has written no row.

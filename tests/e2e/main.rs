@@ -74,6 +74,7 @@ mod transfer;
 mod typescript;
 mod validators;
 mod values;
+mod webhook_cli;
 
 #[path = "../faults/exactly_once.rs"]
 mod exactly_once;

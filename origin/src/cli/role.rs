@@ -1,7 +1,6 @@
 //! `selkie role`: sets, lists, shows, checks and removes the roles of a project.
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -10,7 +9,7 @@ use shared::key::RoleClaims;
 use shared::operation::TablePath;
 use shared::policy::Action;
 
-use super::system::{Opened, ProjectFilter, note, project, time};
+use super::system::{Opened, ProjectFilter, note, project, read, time};
 use super::{CliError, Context, TextTable};
 use crate::query::plan::Param;
 use crate::query::plan::access::TableAccess;
@@ -99,19 +98,6 @@ impl RoleCommand {
     }
 }
 
-fn read(path: &Path) -> Result<String, CliError> {
-    let mut text = String::new();
-    let outcome = match path.as_os_str() == "-" {
-        true => std::io::stdin().lock().read_to_string(&mut text).map(drop),
-        false => std::fs::read_to_string(path).map(|read| text = read),
-    };
-    outcome.map_err(|error| CliError::Failed {
-        message: format!("the role file {} can't be read: {error}", path.display()),
-        hint: None,
-    })?;
-    Ok(text)
-}
-
 #[derive(Serialize)]
 struct NamedAnswer<'a> {
     project: &'a str,
@@ -143,7 +129,7 @@ impl NamedArgs {
 
 impl SetArgs {
     async fn run(self, context: &Context, roles: &Roles, system: &System) -> Result<(), CliError> {
-        let definition = read(&self.file)?;
+        let definition = read("role file", &self.file)?;
         let source = system.projects.account_source();
         let (named, tables) = (&self.named, schema(&context.config, system, source));
         for warning in roles.set(&named.project, &named.name, &definition, &tables).await? {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{CliError, Context};
 use crate::config::Config;
+use crate::serve::Deliveries;
 use crate::system::System;
 use crate::system::installation::{Installation, Purpose};
 use crate::tls::Tls;
@@ -50,7 +51,7 @@ async fn run(
         () = stop.cancelled() => return Ok(()),
     }
     let health = installation.database_health();
-    Ok(serve::run(config, system, health, listener, tls, stop).await?)
+    Ok(serve::run(config, system, health, (listener, tls), Deliveries::WithLease, stop).await?)
 }
 
 pub(super) async fn listen(address: SocketAddr, setting: &'static str) -> Result<TcpListener, CliError> {

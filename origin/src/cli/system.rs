@@ -1,6 +1,7 @@
 //! Code that many commands share: the opened system, parsers of names, times as text, and confirmations.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal, Read as _, Write};
+use std::path::Path;
 
 use clap::Args;
 use shared::ident::{DatabaseName, ProjectName};
@@ -94,6 +95,17 @@ pub(super) fn project(text: &str) -> Result<ProjectName, String> {
 
 pub(super) fn database(text: &str) -> Result<DatabaseName, String> {
     DatabaseName::parse(text).map_err(|problem| problem.message().to_owned())
+}
+
+/// Reads a file, or standard input for `-`. `what` names the file in errors.
+pub(super) fn read(what: &str, path: &Path) -> Result<String, CliError> {
+    let mut text = String::new();
+    let outcome = match path.as_os_str() == "-" {
+        true => io::stdin().lock().read_to_string(&mut text).map(drop),
+        false => std::fs::read_to_string(path).map(|read| text = read),
+    };
+    outcome.map_err(|error| failed(format!("the {what} {} can't be read: {error}", path.display()), None))?;
+    Ok(text)
 }
 
 pub(super) fn time_or_dash(seconds: Option<u64>) -> String {

@@ -1,4 +1,4 @@
-//! The API that import, export, changes and types call: at a URL, with a key, or an origin within this process.
+//! The API that import, export, changes, webhook and types call: at a URL, with a key, or an origin within this process.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use super::serve::listen;
 use super::system::{note, project};
 use super::{CliError, Context};
 use crate::config::{AccessConfig, Config};
-use crate::serve;
+use crate::serve::{self, Deliveries};
 use crate::system::System;
 use crate::transfer::Api;
 
 const KEY_VARIABLE: &str = "SELKIE_KEY";
 
-const KEY_NAME: &str = "selkie import, export, changes or types";
+const KEY_NAME: &str = "selkie import, export, changes, webhook or types";
 
 /// The lifetime of the key, if the command ends without having revoked it.
 const KEY_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -38,7 +38,7 @@ pub(super) struct TargetArgs {
     /// A file with the key
     #[arg(long, value_name = "FILE", requires = "url")]
     key_file: Option<PathBuf>,
-    /// The project of the tables
+    /// The project of the tables or webhooks
     #[arg(long, value_name = "PROJECT", default_value = "default", conflicts_with = "url", value_parser = project)]
     project: ProjectName,
 }
@@ -105,7 +105,14 @@ impl TargetArgs {
             let api = made.map_err(|error| CliError::Failed { message: error.to_string(), hint: None })??;
             let config = own_origin(&context.config);
             let stop = CancellationToken::new();
-            let served = serve::run(&config, &system, installation.database_health(), listener, None, stop.clone());
+            let served = serve::run(
+                &config,
+                &system,
+                installation.database_health(),
+                (listener, None),
+                Deliveries::Never,
+                stop.clone(),
+            );
             let work = work(ApiTarget { api, identity: format!("project {}", self.project) });
             tokio::pin!(served, work);
             let outcome = tokio::select! {

@@ -174,15 +174,17 @@ impl Api {
         format!("{} {}", self.base, hex(&digest))
     }
 
-    fn url(&self, table: &TableRef, last: &str) -> Url {
+    pub(super) fn api_url(&self, segments: &[&str]) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["api", "v1", "crud", table.database.as_str(), table.table.as_str()]);
-            if !last.is_empty() {
-                path.push(last);
-            }
+            path.pop_if_empty().extend(["api", "v1"]).extend(segments);
         }
         url
+    }
+
+    fn url(&self, table: &TableRef, last: &str) -> Url {
+        let segments = ["crud", table.database.as_str(), table.table.as_str(), last];
+        self.api_url(if last.is_empty() { &segments[..3] } else { &segments })
     }
 
     pub(super) async fn schema(&self, table: &TableRef) -> Result<Option<Schema>, TransferError> {
@@ -214,20 +216,14 @@ impl Api {
     }
 
     pub(super) async fn sql(&self, database: &DatabaseName, statement: &str) -> Result<(), TransferError> {
-        let mut url = self.base.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["api", "v1", "sql"]);
-        }
+        let url = self.api_url(&["sql"]);
         let body = serde_json::json!({ "database": database.as_str(), "query": statement }).to_string();
         self.call(Method::POST, url, &json_headers(), body.into()).await?;
         Ok(())
     }
 
     pub async fn types(&self, extension: &str, database: Option<&DatabaseName>) -> Result<String, TransferError> {
-        let mut url = self.base.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["api", "v1", &format!("types.{extension}")]);
-        }
+        let mut url = self.api_url(&[&format!("types.{extension}")]);
         url.query_pairs_mut().extend_pairs(database.map(|name| ("database", name.as_str())));
         let answer = match (self.send(Method::GET, url, &HeaderMap::new(), Bytes::new()).await, database) {
             (Err(NoAnswer::Refused(refusal)), Some(name)) if refusal.code == "database_not_found" => {
@@ -259,10 +255,7 @@ impl Api {
         last_event_id: Option<&str>,
         attempts_max_count: u32,
     ) -> Result<Response, NoAnswer> {
-        let mut url = self.base.clone();
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(["api", "v1", "changes", table.database.as_str(), table.table.as_str()]);
-        }
+        let mut url = self.api_url(&["changes", table.database.as_str(), table.table.as_str()]);
         url.query_pairs_mut().extend_pairs(options);
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -280,8 +273,20 @@ impl Api {
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<Box<RawValue>, NoAnswer> {
+        self.call_up_to(ATTEMPTS_MAX_COUNT, method, url, headers, body).await
+    }
+
+    pub(super) async fn call_up_to(
+        &self,
+        attempts_max_count: u32,
+        method: Method,
+        url: Url,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Box<RawValue>, NoAnswer> {
         let broken = |error: &reqwest::Error| NoAnswer::Failed(failed("the answer ended early", error));
-        let answer = self.send(method, url, headers, body).await?.bytes().await.map_err(|error| broken(&error))?;
+        let response = self.send_up_to(attempts_max_count, method, url, headers, body).await?;
+        let answer = response.bytes().await.map_err(|error| broken(&error))?;
         let envelope: ResponseEnvelope =
             serde_json::from_slice(&answer).map_err(|error| NoAnswer::Failed(self.strange(&error.to_string())))?;
         envelope.payload.ok_or_else(|| NoAnswer::Failed(self.strange("it has no payload")))
@@ -291,8 +296,8 @@ impl Api {
         self.send_up_to(ATTEMPTS_MAX_COUNT, method, url, headers, body).await
     }
 
-    /// Sends a request, several times if necessary. Every request may be repeated: a read, an insert with an
-    /// idempotency key, and a CREATE TABLE, which fails if the table exists.
+    /// Sends a request, several times if necessary. A request that is sent more than once may be repeated: a read, an
+    /// insert with an idempotency key, a PUT, and a CREATE TABLE, which fails if the table exists.
     async fn send_up_to(
         &self,
         attempts_max_count: u32,
@@ -361,13 +366,13 @@ impl Api {
         }
     }
 
-    fn strange(&self, fault: &str) -> TransferError {
+    pub(super) fn strange(&self, fault: &str) -> TransferError {
         let message = format!("the answer of {} is none of Selkie's API: {fault}", self.base);
         TransferError::failed(message, "--url is the address of an origin or an edge, without /api")
     }
 }
 
-fn json_headers() -> HeaderMap {
+pub(super) fn json_headers() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers
