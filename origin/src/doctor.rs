@@ -9,6 +9,7 @@ mod issuers;
 mod machine;
 mod roles;
 mod secrets;
+mod webhooks;
 
 use std::path::Path;
 
@@ -194,6 +195,7 @@ async fn inside(system: &System, config: &Config) -> Vec<Finding> {
         findings.extend(keys(system).await);
         findings.extend(roles::check(system, config).await);
         findings.extend(issuers::check(system).await);
+        findings.extend(webhooks::check(system).await);
     }
     findings.extend(accounts::unexpected_grants(system).await);
     findings

@@ -4,9 +4,11 @@
 mod process;
 
 use crate::changes::ChangesGauge;
+use crate::database::admin::DeliveryState;
 use crate::database::hosts::HostsGauge;
 use crate::database::pool::PoolGauge;
 use crate::histogram::Durations;
+use crate::webhooks::WebhooksGauge;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -76,6 +78,7 @@ pub struct Readings {
     pub spans_dropped: u64,
     pub prepared_xa: Option<usize>,
     pub changes: ChangesGauge,
+    pub webhooks: WebhooksGauge,
 }
 
 impl Default for Metrics {
@@ -156,7 +159,7 @@ impl Metrics {
 
 impl Readings {
     fn register(&self, registry: &mut Registry) {
-        let (pools, changes, feed) = (&self.pools, &self.changes, &self.changes.feed);
+        let (pools, changes, feed, webhooks) = (&self.pools, &self.changes, &self.changes.feed, &self.webhooks);
         let replicas_ready = self.replicas.as_ref().map_or(0, |replicas| replicas.well);
         let gauges = [
             ("selkie_pool_connections", "Open connections to MariaDB", pools.open),
@@ -171,6 +174,7 @@ impl Readings {
             ("selkie_changes_tables", "Tables whose changes are followed", feed.tables),
             ("selkie_changes_waiting", "Requests and streams that wait for changes", feed.waiters),
             ("selkie_changes_recent_bytes", "Bytes of recent transactions of followed tables", feed.recent_bytes),
+            ("selkie_webhook_deliveries_running", "Deliveries that are being sent", webhooks.under_way as usize),
         ];
         for (name, help, value) in gauges {
             registry.register(name, help, ConstGauge::new(value as u64));
@@ -178,6 +182,10 @@ impl Readings {
         if let Some(count) = self.prepared_xa {
             let help = "XA transactions that MariaDB holds prepared: they keep their locks until somebody ends them";
             registry.register("selkie_prepared_xa_transactions", help, ConstGauge::new(count as u64));
+        }
+        if let Some(count) = webhooks.failing {
+            let help = "Webhooks whose endpoints have failed for more than a day";
+            registry.register("selkie_webhooks_failing", help, ConstGauge::new(count as u64));
         }
         if feed.committed_at > 0 {
             let age = crate::clock::now().saturating_sub(feed.committed_at.into());
@@ -187,6 +195,9 @@ impl Readings {
         let counts = changes.resyncs.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
         let resyncs = LabelledCounts { label: "reason", counts };
         registry.register("selkie_changes_resyncs", "Callers told to read their records again, by reason", resyncs);
+        let counts = webhooks.attempted.iter().map(|(state, count)| (outcome(*state), *count)).collect();
+        let deliveries = LabelledCounts { label: "outcome", counts };
+        registry.register("selkie_webhook_deliveries", "Attempts to deliver changes, by outcome", deliveries);
         let counters = [
             ("selkie_database_failovers", "How often another database host took over", self.hosts.failovers),
             ("selkie_schema_loads", "Descriptions of tables read from MariaDB", self.schema_loads),
@@ -205,6 +216,13 @@ impl Readings {
             registry.register(name, help, ConstCounter::new(value));
         }
         registry.register("selkie_pool_wait_seconds", "Wait for a connection to MariaDB", pools.waits.clone());
+    }
+}
+
+fn outcome(state: DeliveryState) -> &'static str {
+    match state {
+        DeliveryState::Waiting => "retried",
+        state => state.as_str(),
     }
 }
 

@@ -4,6 +4,7 @@ mod stream_slots;
 
 use crate::activity::Activity;
 use crate::changes::Changes;
+use crate::clock::now;
 use crate::config::{BaseUrl, Config, ConsoleConfig};
 use crate::database::admin::{Admin, LOG_MAX_BYTES};
 use crate::database::coalesce::Coalescer;
@@ -28,7 +29,7 @@ use crate::system::keys::{KeyError, KeyRegistry};
 use crate::system::projects::{ProjectError, Projects};
 use crate::system::roles::Roles;
 use crate::traces::Tracer;
-use crate::webhooks::Webhooks;
+use crate::webhooks::{FAILING_TOLD_AFTER, Webhooks, WebhooksGauge};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, ProjectName, TableName};
 use shared::limits::{
@@ -96,6 +97,7 @@ struct Probes {
     admin: Admin,
     answers: Recent<bool>,
     prepared_xa: Recent<Option<usize>>,
+    failing_webhooks: Recent<Option<usize>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -176,7 +178,12 @@ impl ServiceState {
             management_slots: management_slots(),
             activity: Activity::default(),
             uploads: ProjectQuota::with_callers(UPLOADS_MAX_COUNT, UPLOADS_PER_PROJECT_MAX_COUNT),
-            probes: Probes { admin: system.admin.apart(), answers: Recent::default(), prepared_xa: Recent::default() },
+            probes: Probes {
+                admin: system.admin.apart(),
+                answers: Recent::default(),
+                prepared_xa: Recent::default(),
+                failing_webhooks: Recent::default(),
+            },
             admin: system.admin.clone(),
             hosts: system.hosts.clone(),
             projects: system.projects.clone(),
@@ -225,13 +232,19 @@ impl ServiceState {
         });
     }
 
-    /// Returns the figures for `/metrics`. Asks MariaDB for the number of prepared XA transactions.
+    /// Returns the figures for `/metrics`. Asks MariaDB for prepared XA transactions and failing webhooks.
     pub async fn readings(&self) -> Readings {
         let prepared_xa = async {
             let found = self.probes.admin.prepared_xa().await;
             found.inspect_err(|error| tracing::debug!(%error, "XA RECOVER failed")).ok()
         };
-        let prepared_xa = self.probes.prepared_xa.get(prepared_xa).await;
+        let failing = async {
+            let found = self.webhooks.admin().failing_webhooks(now().saturating_sub(FAILING_TOLD_AFTER)).await;
+            found.inspect_err(|error| tracing::debug!(%error, "webhooks can't be read")).map(|found| found.len()).ok()
+        };
+        // At once, so that the figures come within one timeout while MariaDB does not answer.
+        let (prepared_xa, failing) =
+            tokio::join!(self.probes.prepared_xa.get(prepared_xa), self.probes.failing_webhooks.get(failing));
         let (images_waiting, images_running) = self.intake.load();
         let (shared_statements, shared_requests) = self.coalescer.shared();
         let (key_lookups, key_cache_hits) = self.keys.lookups();
@@ -253,6 +266,7 @@ impl ServiceState {
             spans_dropped,
             prepared_xa,
             changes: self.changes.gauge(),
+            webhooks: WebhooksGauge { failing, ..self.webhooks.gauge() },
         }
     }
 

@@ -29,6 +29,7 @@ use shared::ident::ProjectName;
 use shared::operation::webhook::WebhookSubscription;
 use signature::{OVERLAP_SECONDS, Secrets};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -48,6 +49,8 @@ struct Inner {
     secrets: Secrets,
     sender: Sender,
     in_flight: ProjectQuota,
+    /// The deliveries after an attempt, by the state in [`DeliveryState::ALL`].
+    attempted: [AtomicU64; DeliveryState::ALL.len()],
     changed: Notify,
 }
 
@@ -81,6 +84,15 @@ pub enum SourceError {
     Problem(Problem),
 }
 
+#[derive(Clone, Debug, Default)]
+pub struct WebhooksGauge {
+    /// The attempts of this origin by what they have made of their delivery, without those that a caller asked for.
+    pub attempted: Vec<(DeliveryState, u64)>,
+    pub under_way: u64,
+    /// The webhooks of the installation whose endpoints have failed for [`FAILING_TOLD_AFTER`]; `None` if unknown.
+    pub failing: Option<usize>,
+}
+
 #[derive(Serialize)]
 struct Resync<'a> {
     reason: &'a str,
@@ -100,6 +112,7 @@ impl Webhooks {
             secrets: Secrets(Arc::clone(secret)),
             sender: Sender::new(Networks::new(allowed)),
             in_flight: in_flight(),
+            attempted: Default::default(),
             changed: Notify::new(),
         }))
     }
@@ -122,9 +135,14 @@ impl Webhooks {
         self.0.changed.notify_one();
     }
 
-    /// The number of deliveries that are under way.
-    pub fn under_way(&self) -> u64 {
-        self.0.in_flight.taken()
+    /// Returns the figures of this origin, without those of all origins, which are in MariaDB.
+    pub fn gauge(&self) -> WebhooksGauge {
+        let counts = self.0.attempted.iter().map(|count| count.load(Ordering::Relaxed));
+        WebhooksGauge {
+            attempted: DeliveryState::ALL.into_iter().zip(counts).collect(),
+            under_way: self.0.in_flight.taken(),
+            failing: None,
+        }
     }
 
     pub async fn send_test(&self, webhook: &WebhookRow) -> Attempt {

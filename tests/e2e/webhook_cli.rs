@@ -1,15 +1,19 @@
-//! `selkie webhook`.
+//! What an operator of webhooks has: `selkie webhook`, `selkie doctor`, metrics.
 
 use crate::case::eventually;
 use crate::fake_origin::{FakeOrigin, Manner};
-use crate::host::Host;
+use crate::host::{Call, Host};
 use crate::service::{Edge, Service, binary, clear_settings};
+use reqwest::Method;
 use serde_json::{Value, json};
 use std::process::{Command, Output};
 use std::time::Duration;
 
 cases! {
-    Own: [the_command_manages_webhooks_of_the_installation_and_by_a_url],
+    Own: [
+        the_command_manages_webhooks_of_the_installation_and_by_a_url,
+        the_doctor_and_metrics_name_webhooks_that_fail,
+    ],
 }
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -149,4 +153,46 @@ async fn manage(service: &Service, url: Option<&str>, endpoint: &FakeOrigin) {
     ok(service, url, &["pause", "a b"]);
     ok(service, url, &["remove", "a b"]);
     service.root_sql(&format!("DELETE FROM {table} WHERE name IN ('other', 'kelp')")).expect("no rows");
+}
+
+async fn the_doctor_and_metrics_name_webhooks_that_fail(_: Host) {
+    let service = start(Edge::Without);
+    let endpoint = FakeOrigin::start("endpoint", GONE).await;
+    let table = format!("{}.tags", service.database);
+    let metric = async |name: &str| {
+        let text = Call::new(&service.origin, Method::GET, "/metrics").send().await.text();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
+        line.map(|value| value.parse::<f64>().expect("a number"))
+    };
+    let becomes = async |name: &str, value: f64| {
+        eventually(name, WAIT_MAX, async || (metric(name).await == Some(value)).then_some(())).await;
+    };
+    for name in ["selkie_webhooks_failing", "selkie_webhook_deliveries_running"] {
+        assert_eq!(metric(name).await, Some(0.0), "{name}");
+    }
+    ok(&service, None, &["set", "kelp", "--endpoint", &endpoint.url, "--table", &table]);
+    service.root_sql(&format!("INSERT INTO {table} (name) VALUES ('kelp')")).expect("a row");
+    eventually("an attempt", WAIT_MAX, async || {
+        (metric("selkie_webhook_deliveries_total{outcome=\"retried\"}").await > Some(0.0)).then_some(())
+    })
+    .await;
+    assert!(ok(&service, None, &["list"]).contains("failing since"));
+    let findings = || -> Vec<(String, String)> {
+        let report: Value = serde_json::from_slice(&service.cli(&["doctor", "--json"]).stdout).expect("a report");
+        let findings = report["findings"].as_array().expect("findings").iter();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let of_webhooks = findings.filter(|finding| finding["check"] == "webhooks");
+        of_webhooks.map(|finding| (text(&finding["verdict"]), text(&finding["message"]))).collect()
+    };
+    let well = ("ok".to_owned(), "no webhook's endpoint has failed for more than a day".to_owned());
+    assert_eq!(findings(), [well]);
+    service.root_sql("UPDATE selkie.webhooks SET failing_since = failing_since - 86400").expect("a day");
+    becomes("selkie_webhooks_failing", 1.0).await;
+    let message = "the endpoint of webhook \"kelp\" of project default has failed for more than a day";
+    assert_eq!(findings(), [("warning".to_owned(), message.to_owned())]);
+    endpoint.turn(Manner::Well);
+    becomes("selkie_webhook_deliveries_total{outcome=\"delivered\"}", 1.0).await;
+    becomes("selkie_webhooks_failing", 0.0).await;
+    assert_eq!(metric("selkie_webhook_deliveries_total{outcome=\"failed\"}").await, Some(0.0));
+    service.stop().expect("its end");
 }

@@ -18,7 +18,9 @@ fn text() -> String {
     metrics.request(&Ended { labels, total, rows: 0, bytes: 90, code });
     let feed = FeedGauge { committed_at: 1, ..FeedGauge::default() };
     let changes = ChangesGauge { feed, resyncs: vec![(ResyncReason::Truncated, 1)], ..ChangesGauge::default() };
-    let readings = Readings { prepared_xa: Some(0), changes, ..Readings::default() };
+    let attempted = DeliveryState::ALL.map(|state| (state, 1)).to_vec();
+    let webhooks = WebhooksGauge { attempted, under_way: 1, failing: Some(0) };
+    let readings = Readings { prepared_xa: Some(0), changes, webhooks, ..Readings::default() };
     readings.pools.waits.observe(Duration::ZERO);
     readings.pools.waits.observe(Duration::from_secs(60));
     metrics.text(&readings)
@@ -127,7 +129,10 @@ fn the_labels_have_few_values() {
         .flat_map(|(_, labels)| labels.trim_end_matches('}').split("\",").map(|label| label.split('=').next()))
         .flatten()
         .collect();
-    assert_eq!(labels, BTreeSet::from(["arch", "code", "le", "method", "reason", "route", "status", "version"]));
+    assert_eq!(
+        labels,
+        BTreeSet::from(["arch", "code", "le", "method", "outcome", "reason", "route", "status", "version"])
+    );
 }
 
 #[test]

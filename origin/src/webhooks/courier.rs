@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use shared::fingerprint::hex;
 use shared::operation::webhook::stored_subscriptions;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -210,6 +211,9 @@ impl Courier {
             Some(time) => (DeliveryState::Waiting, Some(time)),
             None => (DeliveryState::Failed, None),
         };
+        if let Some(at) = DeliveryState::ALL.iter().position(|of| *of == delivery.state) {
+            self.webhooks.0.attempted[at].fetch_add(1, Ordering::Relaxed);
+        }
         let admin = &self.webhooks.0.admin;
         let recorded = admin.record_delivery(self.webhook.id, &self.webhook.token, delivery).await?;
         delivery.id = recorded.ok_or(Failure::Ended(Ended::Replaced))?;

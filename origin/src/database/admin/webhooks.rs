@@ -232,10 +232,12 @@ impl Admin {
         self.within(typed_rows::all(conn.query_iter(query))).await
     }
 
-    /// Returns the webhooks of all projects whose endpoints have failed since before `time`.
+    /// Returns projects and names of the webhooks, of those that are not paused, whose endpoints have failed since before
+    /// `time`.
     pub async fn failing_webhooks(&self, time: u64) -> Result<Vec<(String, String)>, AdminError> {
         let mut conn = self.conn().await?;
-        let query = "SELECT project, name FROM selkie.webhooks WHERE failing_since <= ? ORDER BY project, name";
+        let query = "SELECT project, name FROM selkie.webhooks WHERE failing_since <= ? AND NOT paused \
+             ORDER BY project, name";
         self.within(typed_rows::all(conn.exec_iter(query, (time,)))).await
     }
 
