@@ -213,6 +213,10 @@ fn back_up(service: &Service, place: &Path, more: &[&str]) -> Value {
 async fn a_destroyed_installation_is_restored(_: Host) {
     let service = Service::start(Edge::Without, &[]).expect("a service");
     let keys = fill(&service).await;
+    let subscription = json!({"database": "shop_made", "table": "t"});
+    let webhook = json!({"name": "kept", "url": "https://example.com/", "subscriptions": [subscription]});
+    let made = Call::new(&service.origin, Method::POST, "/api/v1/webhooks").key(&keys.full).json(&webhook);
+    assert_eq!(made.send().await.payload()["paused"], false);
     let backups = tempfile::tempdir().expect("a directory");
     let first = back_up(&service, backups.path(), &[]);
     assert_eq!((&first["copiedObjects"], &first["mediaObjects"]), (&json!(4), &json!(4)), "{first}");
@@ -265,6 +269,10 @@ async fn a_destroyed_installation_is_restored(_: Host) {
     }
     assert_eq!(before.len(), after.len());
     assert_eq!(service.root_sql("SELECT uuid FROM selkie.installation").expect("an id"), id);
+    let webhook =
+        Call::new(&service.origin, Method::GET, "/api/v1/webhooks/kept").key(&keys.full).send().await.payload();
+    let reason = webhook["pauseReason"].as_str().unwrap_or_default();
+    assert!(webhook["paused"] == true && reason.contains("restored from a backup"), "{webhook}");
     let trigger = "INSERT INTO child (id) VALUES (2); SELECT note FROM child WHERE id = 2";
     let noted = service.root_sql(&format!("USE `{ADOPTED}`; {trigger}")).expect("a row");
     assert_eq!(noted, "none; noted\n");

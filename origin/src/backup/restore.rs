@@ -12,6 +12,10 @@ use crate::database::admin::{Loaded, ObjectFault};
 use crate::database::media::ObjectKey;
 use crate::media::store::Store;
 
+/// Why the webhooks of a restored installation are paused.
+const PAUSE_REASON: &str =
+    "The installation was restored from a backup: resume the webhook if the original no longer delivers.";
+
 /// Whether a restore first drops the schema `selkie` and the databases of the backup (`Replace`), or only the schema
 /// `selkie` (`Empty`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +124,8 @@ pub async fn load(
     // An older version of the program may have made the backup, with an older schema.
     parts.system.migrate().await?;
     parts.system.admin.forget_uploads().await?;
+    // The original installation may still deliver.
+    parts.system.admin.pause_webhooks(PAUSE_REASON).await?;
     let id = match &owner {
         MediaOwner::New => None,
         MediaOwner::Id(id) => Some(id),
