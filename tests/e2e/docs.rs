@@ -9,6 +9,7 @@ mod checkout;
 mod coverage;
 mod page;
 mod pattern;
+mod receivers;
 mod rules;
 
 use crate::host::Host;
@@ -20,6 +21,7 @@ cases! {
     Both: [every_call_on_the_pages_gives_the_answer_under_it],
     Origin: [every_option_stands_in_a_call_on_the_pages, every_operator_on_the_page_is_known],
     Own: [
+        receivers_take_deliveries_and_refuse_forged_ones,
         every_shell_block_has_an_answer_or_a_reason,
         every_link_leads_somewhere,
         every_page_is_reached_from_the_readme,
@@ -112,6 +114,10 @@ async fn every_shell_block_has_an_answer_or_a_reason(_: Host) {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let run: usize = page::all().iter().map(|page| page.examples.len()).sum();
     assert!(run > 10, "only {run} calls were found");
+}
+
+async fn receivers_take_deliveries_and_refuse_forged_ones(_: Host) {
+    receivers::run_each().await;
 }
 
 async fn every_link_leads_somewhere(_: Host) {

@@ -74,7 +74,7 @@ async fn a_token_signed_with_the_public_key_as_a_secret_is_refused(host: Host) {
     }
 }
 
-fn hmac_sha256(secret: &[u8], text: &[u8]) -> Vec<u8> {
+pub(crate) fn hmac_sha256(secret: &[u8], text: &[u8]) -> Vec<u8> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).unwrap();
     mac.update(text);
     mac.finalize().into_bytes().to_vec()
