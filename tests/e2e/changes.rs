@@ -5,6 +5,7 @@ mod cli;
 mod differential;
 mod events;
 mod life;
+mod limits;
 mod operating;
 mod pages;
 mod refusals;

@@ -11,6 +11,8 @@ cases! {
         what_does_not_concern_the_table_does_not_end_the_feed,
         changes_before_a_break_come_first,
         a_break_after_a_long_row_of_its_transaction_is_told,
+        a_cascade_through_another_database_ends_the_feed,
+        what_happens_in_another_database_does_not_end_the_feed,
     ],
 }
 
@@ -28,6 +30,7 @@ async fn what_the_log_does_not_tell_ends_the_feed(host: Host) {
         ("plain", "ALTER TABLE plain ADD w INT DEFAULT 5", "schema_changed"),
         ("plain", "ALTER TABLE plain MODIFY v BIGINT", "schema_changed"),
         ("plain", "RENAME TABLE other TO old, plain TO other, old TO plain", "schema_changed"),
+        ("plain", "RENAME TABLES other TO old, plain TO other, old TO plain", "schema_changed"),
         ("plain", "CREATE OR REPLACE TABLE plain (id INT PRIMARY KEY, v INT)", "schema_changed"),
         ("plain", "DROP TABLE plain; CREATE TABLE plain (id INT PRIMARY KEY, v INT)", "schema_changed"),
         ("plain", "TRUNCATE TABLE plain", "truncated"),
@@ -101,4 +104,52 @@ async fn a_break_after_a_long_row_of_its_transaction_is_told(host: Host) {
     );
     let answer = call(&db, "letters", &format!("since={}", begin.next)).send().await;
     assert_eq!(answer.refused(ErrorCode::ResyncRequired)["details"]["reason"], "cascade");
+}
+
+async fn a_cascade_through_another_database_ends_the_feed(host: Host) {
+    let db = TestDb::new(host, &[TABLES[0]]).await;
+    let other = TestDb::new(host, &[]).await;
+    let child = |name: &str, parent: &str| {
+        format!(
+            "CREATE TABLE {name} (id INT PRIMARY KEY, parent INT, \
+             FOREIGN KEY (parent) REFERENCES {parent} (id) ON DELETE CASCADE)"
+        )
+    };
+    other.behind(&child("orders", &format!("{}.users", db.name)));
+    db.behind(&child("parts", &format!("{}.orders", other.name)));
+    db.exec("INSERT INTO users VALUES (1, 'a')").await;
+    other.exec("INSERT INTO orders VALUES (1, 1)").await;
+    db.exec("INSERT INTO parts VALUES (1, 1)").await;
+    let begin = Page::of(&call(&db, "parts", "").send().await);
+    db.exec("DELETE FROM users WHERE id = 1").await;
+    assert_eq!(db.value("SELECT COUNT(*) FROM parts").await, 0);
+    let answer = call(&db, "parts", &format!("since={}", begin.next)).send().await;
+    assert_eq!(answer.refused(ErrorCode::ResyncRequired)["details"]["reason"], "cascade");
+}
+
+async fn what_happens_in_another_database_does_not_end_the_feed(host: Host) {
+    let db = TestDb::new(host, &TABLES).await;
+    let other = TestDb::new(host, &["CREATE TABLE plain (id INT PRIMARY KEY, body MEDIUMTEXT)"]).await;
+    other.behind("CREATE TABLE direct (id INT PRIMARY KEY) ENGINE = MyISAM");
+    let mut copy = Copy::new(&db, "plain", &[]).await;
+    let begin = Page::of(&call(&other, "plain", "").send().await);
+    // MariaDB logs a rollback to a savepoint after changes in an engine without transactions.
+    other.behind(
+        "START TRANSACTION; SAVEPOINT one; INSERT INTO plain VALUES (1, REPEAT('x', 2000000)); \
+         INSERT INTO direct VALUES (1); ROLLBACK TO one; COMMIT",
+    );
+    let answer = call(&other, "plain", &format!("since={}", begin.next)).send().await;
+    assert_eq!(answer.refused(ErrorCode::ResyncRequired)["details"]["reason"], "statement_logged");
+    for statement in [
+        "ALTER TABLE plain ADD w INT COMMENT 'as in DB.plain, `DB`.`plain`'",
+        "ALTER TABLE plain COMMENT \"it's DB.plain\"",
+        "SET sql_mode = 'NO_BACKSLASH_ESCAPES'; ALTER TABLE plain MODIFY w INT COMMENT '\\', ADD v INT COMMENT 'DB.plain'",
+        "CREATE TABLE more (a VARCHAR(90) DEFAULT 'DB.plain') /* DB.plain */",
+        "TRUNCATE plain",
+        "DROP TABLE plain -- DB.plain",
+    ] {
+        let statement = statement.replace("DB", &db.name);
+        other.behind(&statement);
+        assert_eq!(copy.catch_up(10).await, Vec::<serde_json::Value>::new(), "{statement}");
+    }
 }
