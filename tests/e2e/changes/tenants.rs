@@ -53,7 +53,7 @@ async fn long_rows_take_bounded_memory(_: Host) {
         let answer = ask(table, "").send().await;
         tokens.push(answer.json()["next"].as_str().expect("a token").to_owned());
     }
-    let values = vec!["REPEAT('x', 40000000)"; COLUMNS].join(", ");
+    let values = ["REPEAT('x', 40000000)"; COLUMNS].join(", ");
     root(&format!("INSERT INTO packed VALUES (1, {values})"));
     root(
         "XA START 'a'; INSERT INTO held SELECT seq, REPEAT(CHAR(1), 1900) FROM seq_1_to_40000; XA END 'a'; \
