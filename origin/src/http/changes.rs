@@ -217,12 +217,17 @@ impl Reader {
         self.app.changes.feed.wait_for(&now.position, LAG_MAX).await;
         let ended = Arc::clone(&self.app.keys).ended(self.caller.clone(), context.started());
         let mut ended = pin!(ended);
+        // The feed may still be behind.
+        let told = |page: Page| {
+            let has_all = page.next.position.is_at_or_after(&now.position);
+            Page { up_to_date: page.up_to_date && has_all, ..page }
+        };
         loop {
             let waiter = self.app.changes.feed.waiter(self.subscriptions.waited_for());
             let page = self.page(&place).await?;
             let left = until.saturating_duration_since(Instant::now());
             if !page.changes.is_empty() || left.is_zero() {
-                return Ok(page);
+                return Ok(told(page));
             }
             place = page.next.clone();
             if !page.up_to_date {
@@ -230,15 +235,13 @@ impl Reader {
             }
             let head = tokio::select! {
                 head = waiter.wait(left) => head,
-                () = self.app.changes.feed.stopped() => return Ok(page),
+                () = self.app.changes.feed.stopped() => return Ok(told(page)),
                 () = &mut ended => return Err(revoked().into()),
             };
             if let Some(head) = head {
                 let is_later = head.is_at_or_after(&place.position) && place.within.is_none();
-                return Ok(Page {
-                    next: if is_later { Place { position: head, within: None } } else { place },
-                    ..page
-                });
+                let next = if is_later { Place { position: head, within: None } } else { place };
+                return Ok(told(Page { next, ..page }));
             }
             self.follow().await?;
         }
