@@ -14,6 +14,7 @@ mod message;
 mod page;
 mod shared_reads;
 mod subscription;
+mod table_lookups;
 mod token;
 
 pub use catch_up::{CatchUps, catch_up_readers};
@@ -22,6 +23,7 @@ pub use message::Change;
 pub use page::{PAGE_BYTES, Page, PageLimits, Pager};
 pub use shared_reads::SharedReads;
 pub use subscription::{Followed, Subscriptions};
+pub use table_lookups::table_lookups;
 pub use token::{Meaning, Place, Token, TokenFault};
 
 use crate::config::ChangesConfig;

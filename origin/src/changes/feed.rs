@@ -4,12 +4,12 @@
 mod waiters;
 
 use super::ChangesError;
+use super::table_lookups::TableLookups;
 use crate::database::log_position::LogPosition;
 use crate::database::log_reader::{
     FollowedTables, LogError, LogExtent, LogPiece, LogReader, LogSource, ResyncReason, TableFacts,
 };
 use crate::database::position::Gtid;
-use crate::database::single_flight::SingleFlight;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::ProjectName;
 use shared::operation::TablePath;
@@ -46,8 +46,8 @@ pub struct Feed(Arc<Inner>);
 
 struct Inner {
     source: LogSource,
-    /// A transaction wakes all readers of a table: those whose facts are too old ask together.
-    asking: SingleFlight<TablePath, TableFacts, LogError>,
+    /// A transaction wakes all readers of its tables: those whose facts are too old ask together.
+    lookups: TableLookups<TableFacts>,
     followed: Arc<FollowedTables>,
     state: Mutex<State>,
     stop: OnceLock<CancellationToken>,
@@ -122,7 +122,7 @@ impl Feed {
     pub fn new(source: LogSource) -> Self {
         Self(Arc::new(Inner {
             source,
-            asking: SingleFlight::default(),
+            lookups: TableLookups::default(),
             followed: Arc::default(),
             state: Mutex::default(),
             stop: OnceLock::new(),
@@ -184,9 +184,9 @@ impl Feed {
         let facts = match known {
             Some(facts) => facts,
             None => {
-                let (source, path) = (self.0.source.clone(), table.clone());
-                let asking = async move { source.table_facts(&path).await };
-                let facts = self.0.asking.run(table.clone(), asking).await?;
+                let source = self.0.source.clone();
+                let look_up = |database, tables| async move { source.table_facts(&database, tables).await };
+                let facts = self.0.lookups.find(project, table, look_up).await?;
                 self.insert(project, table, &facts)?;
                 facts
             }

@@ -15,6 +15,7 @@ use crate::database::position::Gtid;
 use crate::database::run::images::SeenRows;
 use crate::database::{DbError, Lessee, Pools};
 use crate::query::sql::ImageColumn;
+use futures_util::future::try_join_all;
 use shared::limits::SUBSCRIPTIONS_MAX_COUNT;
 use shared::operation::TablePath;
 use std::sync::Arc;
@@ -102,12 +103,11 @@ impl Seen {
 impl Pager<'_> {
     /// Follows the tables of the subscriptions, and returns the facts about them that the log does not contain.
     pub async fn follow(&self) -> Result<Vec<(TablePath, TableFacts)>, ChangesError> {
-        let mut tables = Vec::new();
-        for path in self.subscriptions.tables() {
+        let tables = self.subscriptions.tables().into_iter().map(|path| async {
             let facts = self.feed.follow(self.lessee.project, &path).await?;
-            tables.push((path, facts));
-        }
-        Ok(tables)
+            Ok((path, facts))
+        });
+        try_join_all(tables).await
     }
 
     /// Returns the page after `place`. [`Self::follow`] must have returned `tables`.

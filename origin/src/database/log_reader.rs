@@ -8,12 +8,13 @@ mod prepared;
 mod rows;
 mod source;
 mod statement;
+mod table_facts;
 
 use super::log_position::LogPosition;
 use super::position::Gtid;
 use super::single_flight::LoadAborted;
 use ::binlog::{Body, Checksum, Decoder, EventType, Header, RowsKind, Table};
-pub use followed::{Ancestors, CascadingKey, FollowedTables};
+pub use followed::{Ancestors, CascadingKey, CascadingKeys, FollowedTables};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use group::Group;
@@ -21,11 +22,12 @@ use mysql_async::BinlogStream;
 use prepared::{Found, Prepared, PreparedBefore, PreparedChanges};
 pub use rows::{CellEncoding, LoggedColumn, LoggedTable, RowChange, RowImage};
 use shared::operation::TablePath;
-pub use source::{CollationNames, LogExtent, LogFacts, LogSettings, LogSource, TableFacts};
+pub use source::{LogExtent, LogFacts, LogSettings, LogSource};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+pub use table_facts::{CollationNames, TableFacts};
 
 /// Maximum bytes of one event of any table. The driver holds an event as a whole.
 const EVENT_MAX_BYTES: usize = 64 * 1024 * 1024;

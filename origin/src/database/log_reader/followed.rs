@@ -42,14 +42,24 @@ pub struct CascadingKey {
     pub on_update: bool,
 }
 
+/// Foreign keys by their child.
+#[derive(Debug, Default)]
+pub struct CascadingKeys(HashMap<TablePath, Vec<CascadingKey>>);
+
+impl CascadingKeys {
+    pub(super) fn insert(&mut self, key: CascadingKey) {
+        self.0.entry(key.child.clone()).or_default().push(key);
+    }
+}
+
 impl Ancestors {
-    pub fn of(table: &TablePath, keys: &[CascadingKey]) -> Self {
+    pub fn of(table: &TablePath, keys: &CascadingKeys) -> Self {
         let mut ancestors = Self::default();
         let mut reached = vec![table.clone()];
         let mut next = 0;
         while let Some(child) = reached.get(next).cloned() {
             next += 1;
-            for key in keys.iter().filter(|key| key.child == child) {
+            for key in keys.0.get(&child).into_iter().flatten() {
                 if key.on_delete {
                     ancestors.by_delete.insert(key.parent.clone());
                 }
@@ -242,12 +252,19 @@ mod tests {
         CascadingKey { child: table(child), parent: table(parent), on_delete, on_update }
     }
 
+    fn keyed<const N: usize>(keys: [CascadingKey; N]) -> CascadingKeys {
+        let mut by_child = CascadingKeys::default();
+        keys.into_iter().for_each(|key| by_child.insert(key));
+        by_child
+    }
+
     #[test]
     fn deletes_reach_a_table_through_others() {
         let keys = [key("lines", "orders", true, false), key("orders", "users", true, true), key("x", "y", true, true)];
+        let keys = keyed(keys);
         let followed = FollowedTables::default();
         followed.insert(table("lines"), Ancestors::of(&table("lines"), &keys));
-        followed.insert(table("tree"), Ancestors::of(&table("tree"), &[key("tree", "tree", true, false)]));
+        followed.insert(table("tree"), Ancestors::of(&table("tree"), &keyed([key("tree", "tree", true, false)])));
         for (changed, kind, reached) in [
             ("orders", RowsKind::Delete, vec![table("lines")]),
             ("orders", RowsKind::Update, vec![]),
@@ -270,7 +287,7 @@ mod tests {
     #[test]
     fn a_statement_names_tables_of_its_databases() {
         let followed = FollowedTables::default();
-        followed.insert(table("lines"), Ancestors::of(&table("lines"), &[key("lines", "orders", true, false)]));
+        followed.insert(table("lines"), Ancestors::of(&table("lines"), &keyed([key("lines", "orders", true, false)])));
         followed.insert(table("naïve"), Ancestors::default());
         let lines = || HashSet::from([table("lines")]);
         for (statement, database, expected) in [

@@ -2,9 +2,9 @@
 //! may read the log. Checks the settings of MariaDB that changes need.
 
 use super::prepared::{Found, PreparedInLog};
+use super::table_facts::CollationNames;
 use super::{
-    Ancestors, CascadingKey, EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LONG_EVENT_MAX_BYTES, LogError, LogReader,
-    PreparedBefore, ResyncReason, followed,
+    EVENT_MAX_BYTES, FollowedTables, HEARTBEAT, LONG_EVENT_MAX_BYTES, LogError, LogReader, PreparedBefore, ResyncReason,
 };
 use crate::database::errno;
 use crate::database::hosts::Hosts;
@@ -13,14 +13,11 @@ use crate::database::position::gtid;
 use crate::database::typed_rows;
 use mysql_async::prelude::Queryable as _;
 use mysql_async::{BinlogStream, BinlogStreamRequest, Conn, Opts};
-use shared::operation::TablePath;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Maximum number of databases through which foreign keys are followed.
-const DATABASES_MAX_COUNT: usize = 32;
 /// The time limit for opening a connection and for the statements before the log is streamed.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -32,7 +29,7 @@ pub struct LogSource {
     long_opts: Vec<Opts>,
     /// One reader for long events, which takes twice their memory.
     pub(super) long: Arc<Semaphore>,
-    collations: Arc<OnceLock<HashMap<u16, CollationNames>>>,
+    pub(super) collations: Arc<OnceLock<HashMap<u16, CollationNames>>>,
     pub(super) prepared: Arc<PreparedInLog>,
 }
 
@@ -154,7 +151,7 @@ impl LogSource {
         }
     }
 
-    async fn connect(&self) -> Result<Conn, LogError> {
+    pub(super) async fn connect(&self) -> Result<Conn, LogError> {
         self.connect_by(&self.opts).await
     }
 
@@ -247,85 +244,11 @@ impl LogSource {
         })
         .await
     }
-
-    /// Returns facts about the table that the log does not contain.
-    pub async fn table_facts(&self, table: &TablePath) -> Result<TableFacts, LogError> {
-        const KEYS: &str = "SELECT constraint_schema, table_name, unique_constraint_schema, referenced_table_name, \
-             delete_rule, update_rule FROM information_schema.referential_constraints WHERE constraint_schema = ?";
-        const ROW_END: &str = "SELECT IFNULL((SELECT column_name FROM information_schema.columns \
-             WHERE table_schema = ? AND table_name = ? AND generation_expression = 'ROW END'), 'row_end') \
-             FROM information_schema.tables WHERE table_schema = ? AND table_name = ? AND table_type = 'SYSTEM VERSIONED'";
-        const GENERATED: &str = "SELECT column_name, generation_expression FROM information_schema.columns \
-             WHERE table_schema = ? AND table_name = ? AND generation_expression NOT IN ('ROW START', 'ROW END') \
-             ORDER BY ordinal_position";
-        const COLLATIONS: &str = "SELECT id, character_set_name, IFNULL(full_collation_name, collation_name) \
-             FROM information_schema.collation_character_set_applicability";
-        type Key = (String, String, String, String, String, String);
-        let (database, name) = (table.database.as_str(), table.table.as_str());
-        let asking = async {
-            let mut conn = self.connect().await?;
-            // A chain of foreign keys may go through other databases.
-            let mut keys: Vec<Key> = Vec::new();
-            let mut databases = vec![database.to_owned()];
-            for at in 0..DATABASES_MAX_COUNT {
-                let Some(database) = databases.get(at) else {
-                    break;
-                };
-                let asked = conn.exec_iter(KEYS, (database.as_str(),));
-                let found: Vec<Key> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
-                for (_, _, parent, ..) in &found {
-                    if !databases.contains(parent) {
-                        databases.push(parent.clone());
-                    }
-                }
-                keys.extend(found);
-            }
-            let asked = conn.exec_iter(ROW_END, (database, name, database, name));
-            let row_end: Option<String> = typed_rows::first(asked).await.map_err(|error| fault(&error))?;
-            let asked = conn.exec_iter(GENERATED, (database, name));
-            let generated: Vec<(String, String)> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
-            if self.collations.get().is_none() {
-                let named: Vec<(u16, String, String)> =
-                    typed_rows::all(conn.query_iter(COLLATIONS)).await.map_err(|error| fault(&error))?;
-                let named = named.into_iter().map(|(id, charset, name)| (id, (charset.into(), name.into())));
-                self.collations.get_or_init(|| named.collect());
-            }
-            conn.disconnect().await.map_err(|error| fault(&error))?;
-            Ok::<_, LogError>((keys, row_end, generated))
-        };
-        let (keys, row_end, generated) = in_time(asking).await?;
-        let acts = |rule: &str| !matches!(rule, "RESTRICT" | "NO ACTION");
-        let keys = keys.into_iter().filter_map(|(schema, table, parent_schema, parent, on_delete, on_update)| {
-            let (on_delete, on_update) = (acts(&on_delete), acts(&on_update));
-            let (child, parent) = (followed::path(&schema, &table)?, followed::path(&parent_schema, &parent)?);
-            (on_delete || on_update).then_some(CascadingKey { child, parent, on_delete, on_update })
-        });
-        let ancestors = Ancestors::of(table, &keys.collect::<Vec<_>>());
-        let generated = generated.into_iter().map(|(name, expression)| (name.into(), expression.into())).collect();
-        Ok(TableFacts { ancestors, row_end: row_end.map(Into::into), generated })
-    }
-
-    /// Returns the names of the character set and of the collation; `None` before the first [`Self::table_facts`].
-    pub fn collation(&self, number: u16) -> Option<&CollationNames> {
-        self.collations.get()?.get(&number)
-    }
 }
 
-async fn in_time<T>(asking: impl Future<Output = Result<T, LogError>>) -> Result<T, LogError> {
+pub(super) async fn in_time<T>(asking: impl Future<Output = Result<T, LogError>>) -> Result<T, LogError> {
     let outcome = tokio::time::timeout(OPEN_TIMEOUT, asking).await;
     outcome.map_err(|_| LogError::Lost("MariaDB did not answer in time".to_owned()))?
-}
-
-pub type CollationNames = (Box<str>, Box<str>);
-
-#[derive(Clone, Debug)]
-pub struct TableFacts {
-    pub ancestors: Ancestors,
-    /// The column of a system-versioned table that has the end of a row's period. Past rows have a time in it, present
-    /// rows the maximum.
-    pub row_end: Option<Box<str>>,
-    /// The names and expressions of generated columns: MariaDB 11 leaves them out of the row before a change.
-    pub generated: Vec<(Box<str>, Box<str>)>,
 }
 
 /// The error number of MariaDB for a position that the log does not have, and for a log that is switched off.

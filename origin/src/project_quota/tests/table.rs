@@ -1,7 +1,9 @@
 //! Checks that the table of shared resources in docs/limits.md is complete and agrees with the code.
 
 use crate::activity::{PROJECTS_KEPT_COUNT, REQUESTS_KEPT_COUNT};
-use crate::changes::{RECENT_MAX_BYTES, TABLES_MAX_COUNT, TABLES_PER_PROJECT_MAX_COUNT, catch_up_readers, followers};
+use crate::changes::{
+    RECENT_MAX_BYTES, TABLES_MAX_COUNT, TABLES_PER_PROJECT_MAX_COUNT, catch_up_readers, followers, table_lookups,
+};
 use crate::config::find_setting;
 use crate::database::admin::STATEMENT_TIMEOUT;
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
@@ -148,6 +150,7 @@ fn of_changes() -> Vec<Expected> {
     vec![
         counted("requests and streams that follow [changes](api/changes.md)", &followers()),
         counted("connections that read older changes from the log", &catch_up_readers()),
+        counted("connections that look up followed tables", &table_lookups()),
         counted("deliveries of [webhooks](api/webhooks.md) under way", &in_flight()),
         row("webhooks", written(WEBHOOKS_MAX_COUNT), written(WEBHOOKS_PER_PROJECT_MAX_COUNT)),
         row("memory for recent changes of followed tables", format!("{recent} MiB"), "none".to_owned()),

@@ -1,0 +1,132 @@
+//! Facts about followed tables that the log does not contain: foreign keys, system versioning, generated columns and
+//! collations. One connection asks for all tables of a database.
+
+use super::source::{fault, in_time};
+use super::{Ancestors, CascadingKey, CascadingKeys, LogError, LogSource, followed};
+use crate::database::typed_rows;
+use mysql_async::prelude::Queryable as _;
+use mysql_async::{Conn, Params, Value};
+use shared::ident::{DatabaseName, TableName};
+use shared::operation::TablePath;
+use std::collections::{HashMap, HashSet};
+
+/// Maximum number of databases through which foreign keys are followed.
+const DATABASES_MAX_COUNT: usize = 32;
+
+pub type CollationNames = (Box<str>, Box<str>);
+
+#[derive(Clone, Debug, Default)]
+pub struct TableFacts {
+    pub ancestors: Ancestors,
+    /// The column of a system-versioned table that has the end of a row's period. Past rows have a time in it, present
+    /// rows the maximum.
+    pub row_end: Option<Box<str>>,
+    /// The names and expressions of generated columns: MariaDB 11 leaves them out of the row before a change.
+    pub generated: Vec<(Box<str>, Box<str>)>,
+}
+
+impl LogSource {
+    pub async fn table_facts(
+        &self,
+        database: &DatabaseName,
+        tables: HashSet<TableName>,
+    ) -> Result<HashMap<TableName, TableFacts>, LogError> {
+        let asking = async {
+            let mut conn = self.connect().await?;
+            let keys = cascading_keys(&mut conn, database).await?;
+            let columns = columns(&mut conn, database, tables).await?;
+            if self.collations.get().is_none() {
+                let collations = collations(&mut conn).await?;
+                self.collations.get_or_init(|| collations);
+            }
+            conn.disconnect().await.map_err(|error| fault(&error))?;
+            Ok::<_, LogError>((keys, columns))
+        };
+        let (keys, mut facts) = in_time(asking).await?;
+        for (table, facts) in &mut facts {
+            facts.ancestors = Ancestors::of(&TablePath { database: database.clone(), table: table.clone() }, &keys);
+        }
+        Ok(facts)
+    }
+
+    /// Returns the names of the character set and of the collation; `None` before the first [`Self::table_facts`].
+    pub fn collation(&self, number: u16) -> Option<&CollationNames> {
+        self.collations.get()?.get(&number)
+    }
+}
+
+async fn cascading_keys(conn: &mut Conn, database: &DatabaseName) -> Result<CascadingKeys, LogError> {
+    const KEYS: &str = "SELECT constraint_schema, table_name, unique_constraint_schema, referenced_table_name, \
+         delete_rule, update_rule FROM information_schema.referential_constraints WHERE constraint_schema = ?";
+    type Key = (String, String, String, String, String, String);
+    let acts = |rule: &str| !matches!(rule, "RESTRICT" | "NO ACTION");
+    let mut keys = CascadingKeys::default();
+    // A chain of foreign keys may go through other databases.
+    let mut databases = vec![database.as_str().to_owned()];
+    for at in 0..DATABASES_MAX_COUNT {
+        let Some(database) = databases.get(at) else {
+            break;
+        };
+        let asked = conn.exec_iter(KEYS, (database.as_str(),));
+        let found: Vec<Key> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
+        for (schema, table, parent_schema, parent, on_delete, on_update) in found {
+            let (on_delete, on_update) = (acts(&on_delete), acts(&on_update));
+            if let (Some(child), Some(parent)) =
+                (followed::path(&schema, &table), followed::path(&parent_schema, &parent))
+                && (on_delete || on_update)
+            {
+                keys.insert(CascadingKey { child, parent, on_delete, on_update });
+            }
+            if !databases.contains(&parent_schema) {
+                databases.push(parent_schema);
+            }
+        }
+    }
+    Ok(keys)
+}
+
+async fn columns(
+    conn: &mut Conn,
+    database: &DatabaseName,
+    tables: HashSet<TableName>,
+) -> Result<HashMap<TableName, TableFacts>, LogError> {
+    const VERSIONED: &str = "SELECT table_name FROM information_schema.tables \
+         WHERE table_type = 'SYSTEM VERSIONED' AND table_schema = ? AND table_name IN ";
+    const GENERATED: &str = "SELECT table_name, column_name, generation_expression FROM information_schema.columns \
+         WHERE generation_expression IS NOT NULL AND table_schema = ? AND table_name IN ";
+    let list = format!("({})", vec!["?"; tables.len()].join(","));
+    let names = tables.iter().map(TableName::as_str);
+    let params: Vec<Value> = [database.as_str()].into_iter().chain(names).map(Value::from).collect();
+    let params = Params::Positional(params);
+    let asked = conn.exec_iter(format!("{VERSIONED}{list}"), params.clone());
+    let versioned: Vec<String> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
+    let asked = conn.exec_iter(format!("{GENERATED}{list} ORDER BY ordinal_position"), params);
+    let generated: Vec<(String, String, String)> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
+    let mut facts: HashMap<_, _> = tables.into_iter().map(|table| (table, TableFacts::default())).collect();
+    for table in versioned {
+        // The column has this name if the table does not show it.
+        if let Some(facts) = of(&mut facts, &table) {
+            facts.row_end = Some("row_end".into());
+        }
+    }
+    for (table, column, expression) in generated {
+        match (of(&mut facts, &table), expression.as_str()) {
+            (None, _) | (_, "ROW START") => {}
+            (Some(facts), "ROW END") => facts.row_end = Some(column.into()),
+            (Some(facts), _) => facts.generated.push((column.into(), expression.into())),
+        }
+    }
+    Ok(facts)
+}
+
+fn of<'a>(facts: &'a mut HashMap<TableName, TableFacts>, table: &str) -> Option<&'a mut TableFacts> {
+    facts.get_mut(&TableName::parse(table).ok()?)
+}
+
+async fn collations(conn: &mut Conn) -> Result<HashMap<u16, CollationNames>, LogError> {
+    const COLLATIONS: &str = "SELECT id, character_set_name, IFNULL(full_collation_name, collation_name) \
+         FROM information_schema.collation_character_set_applicability";
+    let named: Vec<(u16, String, String)> =
+        typed_rows::all(conn.query_iter(COLLATIONS)).await.map_err(|error| fault(&error))?;
+    Ok(named.into_iter().map(|(id, charset, name)| (id, (charset.into(), name.into()))).collect())
+}
