@@ -42,7 +42,7 @@ const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 /// Maximum time for which a request waits until the feed has read the transactions that were committed before the
 /// request.
 const LAG_MAX: Duration = Duration::from_secs(2);
-const EVENT_STREAM: &str = "text/event-stream";
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 /// What a request for changes needs. Owns everything, since an event stream outlives the handler of its request.
 struct Reader {

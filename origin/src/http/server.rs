@@ -1,5 +1,6 @@
 //! Accepts connections, plain or with TLS, serves them as HTTP/1.1 or HTTP/2, and drains them at shutdown.
 
+mod send_buffer;
 mod stall;
 
 use super::body::{DRAIN_MAX_BYTES, DRAIN_TIMEOUT};
@@ -12,6 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
+use send_buffer::SendBuffer;
 use stall::StallTimeout;
 use std::convert::Infallible;
 use std::io;
@@ -66,8 +68,10 @@ pub async fn serve(
         let (http, builder) = (Arc::clone(&http), Arc::clone(&builder));
         let (watcher, stop, tls) = (graceful.watcher(), stop.clone(), tls.clone());
         tokio::spawn(async move {
+            let buffer = SendBuffer::default();
+            let watched = |stream| StallTimeout::new(stream, stall_max, buffer.clone());
             let opened = tokio::select! {
-                opened = open(stream, peer, tls.as_deref(), stall_max) => opened,
+                opened = open(stream, peer, tls.as_deref(), watched) => opened,
                 () = stop.cancelled() => None,
             };
             let Some(stream) = opened else {
@@ -79,6 +83,8 @@ pub async fn serve(
             };
             let service = service_fn(move |request| {
                 let answered = Arc::clone(&http).answer(request, peer.ip(), transport);
+                let buffer = buffer.clone();
+                let answered = answered.inspect(move |response| buffer.prepare_for(response));
                 // The future is boxed: hyper moves it several times and reserves space for it in each connection.
                 Box::pin(answered.map(Ok::<_, Infallible>))
             });
@@ -120,8 +126,12 @@ fn protocols(config: &Config) -> auto::Builder<TokioExecutor> {
 type Connection = Either<StallTimeout, Box<TlsStream<StallTimeout>>>;
 
 /// Waits for a connection's first bytes, after TLS if any. Sends an error in plain HTTP to a client that must use TLS.
-async fn open(stream: TcpStream, peer: SocketAddr, tls: Option<&Tls>, stall_max: Duration) -> Option<Connection> {
-    let watched = |stream| StallTimeout::new(stream, stall_max);
+async fn open(
+    stream: TcpStream,
+    peer: SocketAddr,
+    tls: Option<&Tls>,
+    watched: impl Fn(TcpStream) -> StallTimeout,
+) -> Option<Connection> {
     let Some(tls) = tls else {
         return has_begun(&stream).await.then(|| Either::Left(watched(stream)));
     };

@@ -1,5 +1,6 @@
 //! A TCP connection that fails when its client takes no byte for too long. Must not know what is sent.
 
+use super::send_buffer::SendBuffer;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -12,14 +13,15 @@ use tokio::time::{Instant, Sleep};
 pub(super) struct StallTimeout {
     stream: TcpStream,
     stall_max: Duration,
+    buffer: SendBuffer,
     is_stalled: bool,
     /// Expires when the stall has lasted for `stall_max`; `None` if the connection has never stalled.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl StallTimeout {
-    pub(super) fn new(stream: TcpStream, stall_max: Duration) -> Self {
-        Self { stream, stall_max, is_stalled: false, timer: None }
+    pub(super) fn new(stream: TcpStream, stall_max: Duration, buffer: SendBuffer) -> Self {
+        Self { stream, stall_max, buffer, is_stalled: false, timer: None }
     }
 
     fn watch<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -51,6 +53,7 @@ impl AsyncRead for StallTimeout {
 
 impl AsyncWrite for StallTimeout {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.buffer.before_write(&self.stream);
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.watch(context, written)
     }
@@ -60,6 +63,7 @@ impl AsyncWrite for StallTimeout {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        self.buffer.before_write(&self.stream);
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
         self.watch(context, written)
     }
