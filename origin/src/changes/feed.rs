@@ -288,15 +288,11 @@ impl Feed {
             };
             match piece {
                 Ok(Some(piece)) => self.publish(piece),
-                Ok(None) | Err(LogError::Lost(_)) => {
-                    let position = reader.position().clone();
-                    reader = self.reopen(position).await?;
-                }
+                Ok(None) | Err(LogError::Lost(_)) => reader = self.reopen(reader).await?,
                 Err(error) => return Err(error),
             }
             if reader.is_worn() {
-                let position = reader.position().clone();
-                reader = self.reopen(position).await?;
+                reader = self.reopen(reader).await?;
             }
         }
     }
@@ -309,9 +305,10 @@ impl Feed {
         self.0.source.open(from, LogExtent::Always, Arc::clone(&self.0.followed)).await
     }
 
-    /// Opens the log again at `position`. The log then sends transactions after `position` again, so their pieces are
-    /// first dropped from `recent`.
-    async fn reopen(&self, position: LogPosition) -> Result<LogReader, LogError> {
+    /// Opens the log again at the position of the reader that ended. The log then sends transactions after it again, so
+    /// their pieces are first dropped from `recent`.
+    async fn reopen(&self, ended: LogReader) -> Result<LogReader, LogError> {
+        let position = ended.position().clone();
         {
             let mut state = self.state();
             while let Some(last) = state.recent.back().filter(|last| !position.includes(last.gtid)) {
@@ -332,7 +329,11 @@ impl Feed {
                 Err(LogError::Gone(ResyncReason::UnknownPosition)) => {
                     return Err(LogError::Gone(ResyncReason::Failover));
                 }
-                outcome => return outcome,
+                outcome => {
+                    let mut reader = outcome?;
+                    reader.take_prepared(ended);
+                    return Ok(reader);
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ cases! {
     Own: [
         a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost,
         a_commit_of_another_database_breaks_nothing,
+        a_prepared_transaction_outlives_the_connection_that_read_it,
         a_long_row_breaks_only_the_tables_of_its_transaction,
     ],
 }
@@ -162,6 +163,30 @@ async fn a_commit_of_another_database_breaks_nothing(_: Host) {
         let refused = world.changes_of(OTHER, &format!("since={of_other}")).await;
         assert_eq!(refused.refused(ErrorCode::ResyncRequired)["details"]["reason"], "unknown_position");
     }
+    world.stop().await;
+}
+
+async fn a_prepared_transaction_outlives_the_connection_that_read_it(_: Host) {
+    let world = World::start().await;
+    let token = world.now().await;
+    world.root(&format!(
+        "XA START 'a'; INSERT INTO {}.lives VALUES (1); XA END 'a'; XA PREPARE 'a'",
+        world.service.database
+    ));
+    let keys = async |count: usize| {
+        eventually("changes", Duration::from_secs(60), || async {
+            let keys = world.keys_since(&token).await;
+            (keys.len() == count).then_some(keys)
+        })
+        .await
+    };
+    world.insert(2).await;
+    assert_eq!(keys(1).await, [2]);
+    let readers = world.root("SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump'");
+    assert_eq!(readers.lines().count(), 1);
+    world.root(&format!("KILL {readers}"));
+    world.root("XA COMMIT 'a'");
+    assert_eq!(keys(2).await, [2, 1]);
     world.stop().await;
 }
 

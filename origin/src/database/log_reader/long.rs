@@ -22,7 +22,14 @@ impl LogReader {
     /// The GTID of the transaction came before the event that was too long: the transaction then counts as read, without
     /// its rows.
     pub(super) fn failed(&mut self, error: &mysql_async::Error) -> Result<(), LogError> {
-        let (PreparedBefore::Look(source), true) = (&self.prepared_before, source::is_too_long(error)) else {
+        if !source::is_too_long(error) {
+            return Err(source::fault(error));
+        }
+        let PreparedBefore::Look(source) = &self.prepared_before else {
+            // The caller may go on after the transaction with another reader.
+            if let Some(group) = self.group.take() {
+                self.ended(group);
+            }
             return Err(source::fault(error));
         };
         let (source, before) = (source.clone(), self.position.clone());

@@ -2,7 +2,7 @@
 //! prepared before it began. For these, the databases of all prepared transactions in the log are known, so that their
 //! commits concern no other databases.
 
-use super::{Break, FollowedTables, LogError, LogSource, ResyncReason, RowChange, TableRows};
+use super::{Break, FollowedTables, LogError, LogReader, LogSource, ResyncReason, RowChange, TableRows};
 use crate::database::log_position::LogPosition;
 use crate::database::position::Gtid;
 use crate::database::single_flight::SingleFlight;
@@ -85,6 +85,13 @@ impl Prepared {
 
     pub(super) fn into_ids(self) -> impl Iterator<Item = Vec<u8>> {
         self.changes.into_keys()
+    }
+}
+
+impl LogReader {
+    /// Takes over the prepared transactions of a reader that ended at the position where this one begins.
+    pub fn take_prepared(&mut self, ended: Self) {
+        self.prepared = ended.prepared;
     }
 }
 
@@ -200,11 +207,25 @@ fn search(source: LogSource, before: Arc<Found>) -> BoxFuture<'static, Result<Ar
     searching.map(|outcome| outcome.map_err(|_| LogError::Lost("the log took too long to be read".to_owned()))?).boxed()
 }
 
-async fn to_end(source: &LogSource, from: Option<LogPosition>, found: Found) -> Result<Arc<Found>, LogError> {
-    let mut reader = source.open_to_search(from, found).await?;
-    while reader.next().await?.is_some() {}
-    let until = reader.position().clone();
-    Ok(Arc::new(Found { until: Some(until), ..reader.found() }))
+async fn to_end(source: &LogSource, mut from: Option<LogPosition>, mut found: Found) -> Result<Arc<Found>, LogError> {
+    loop {
+        let mut reader = source.open_to_search(from.clone(), found).await?;
+        let ended = loop {
+            match reader.next().await {
+                Ok(Some(_)) => {}
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        let until = Some(reader.position().clone());
+        found = reader.found();
+        match ended {
+            Ok(()) => return Ok(Arc::new(Found { until, ..found })),
+            // An event was longer than a reader takes, or the connection was lost: the next reader goes on after it.
+            Err(LogError::Lost(_)) if until != from && until != Some(LogPosition::default()) => from = until,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 #[cfg(test)]
