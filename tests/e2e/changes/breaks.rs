@@ -36,6 +36,12 @@ async fn what_the_log_does_not_tell_ends_the_feed(host: Host) {
         ("plain", "TRUNCATE TABLE plain", "truncated"),
         ("plain", "ALTER TABLE plain TRUNCATE PARTITION p1", "truncated"),
         ("plain", "SET SESSION binlog_format = 'STATEMENT'; UPDATE plain SET v = 9", "statement_logged"),
+        ("plain", "SET SESSION binlog_format = 'STATEMENT'; ANALYZE UPDATE plain SET v = 9", "statement_logged"),
+        (
+            "plain",
+            "SET SESSION binlog_format = 'STATEMENT'; SET STATEMENT max_statement_time = 5 FOR UPDATE plain SET v = 9",
+            "statement_logged",
+        ),
         ("orders", "DELETE FROM users WHERE id = 1", "cascade"),
         ("tree", "DELETE FROM tree WHERE id = 1", "cascade"),
     ] {

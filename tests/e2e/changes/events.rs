@@ -105,13 +105,16 @@ async fn a_stream_tells_a_snapshot_then_changes_and_goes_on_after_its_last_event
 }
 
 async fn a_break_ends_a_stream_with_its_reason(host: Host) {
-    let db = TestDb::new(host, &[THINGS]).await;
-    let mut events = Events::open(call(&db, "things", ""), None).await;
-    events.expect("transaction").await;
-    db.exec("DROP TABLE things").await;
-    let event = events.expect("resync").await;
-    assert_eq!(event.data, json!({"reason": "schema_changed"}));
-    assert_eq!(events.next().await, None);
+    for statement in ["DROP TABLE things", "CREATE OR REPLACE DATABASE "] {
+        let db = TestDb::new(host, &[THINGS]).await;
+        let mut events = Events::open(call(&db, "things", ""), None).await;
+        events.expect("transaction").await;
+        let name = if statement.ends_with(' ') { db.name.as_str() } else { "" };
+        db.behind(&format!("{statement}{name}"));
+        let event = events.expect("resync").await;
+        assert_eq!(event.data, json!({"reason": "schema_changed"}), "{statement}");
+        assert_eq!(events.next().await, None);
+    }
 }
 
 async fn a_revoked_key_ends_its_stream(host: Host) {

@@ -22,15 +22,44 @@ pub(super) enum StatementEffect<'a> {
     Rows,
 }
 
-pub(super) fn effect(statement: &[u8]) -> StatementEffect<'_> {
+pub(super) fn effect(mut statement: &[u8]) -> StatementEffect<'_> {
+    use StatementEffect as Effect;
+    let mut is_within = false;
+    while let Some(within) = within(statement) {
+        (statement, is_within) = (within, true);
+    }
+    match effect_of_whole(statement) {
+        // Only as whole statements do these end or divide a transaction in the log.
+        effect if !is_within => effect,
+        effect @ (Effect::Nothing | Effect::Tables { .. } | Effect::DropsDatabase) => effect,
+        _ => Effect::Rows,
+    }
+}
+
+/// Returns the statement that ANALYZE or SET STATEMENT runs.
+fn within(statement: &[u8]) -> Option<&[u8]> {
+    let mut words = Words(statement);
+    let first = upper(words.next()?);
+    let after_first = words.0;
+    let second = upper(words.next()?);
+    match (first.as_slice(), second.as_slice()) {
+        (b"ANALYZE", b"TABLE" | b"LOCAL" | b"NO_WRITE_TO_BINLOG") => None,
+        (b"ANALYZE", b"FORMAT") => words.next().map(|_| words.0),
+        (b"ANALYZE", _) => Some(after_first),
+        (b"SET", b"STATEMENT") => words.any(|word| word.eq_ignore_ascii_case(b"FOR")).then_some(words.0),
+        _ => None,
+    }
+}
+
+fn effect_of_whole(statement: &[u8]) -> StatementEffect<'_> {
     use StatementEffect as Effect;
     let mut words = Words(statement);
     let first = words.next().unwrap_or_default();
     let rest = words.0.trim_ascii();
     let mut next = || words.next().unwrap_or_default();
     match upper(first).as_slice() {
-        b"BEGIN" | b"START" | b"RELEASE" | b"GRANT" | b"REVOKE" | b"FLUSH" | b"ANALYZE" | b"OPTIMIZE" | b"CHECK"
-        | b"INSTALL" | b"UNINSTALL" | b"RESET" | b"PURGE" | b"CHANGE" | b"STOP" => Effect::Nothing,
+        b"BEGIN" | b"START" | b"RELEASE" | b"SET" | b"GRANT" | b"REVOKE" | b"FLUSH" | b"ANALYZE" | b"OPTIMIZE"
+        | b"CHECK" | b"INSTALL" | b"UNINSTALL" | b"RESET" | b"PURGE" | b"CHANGE" | b"STOP" => Effect::Nothing,
         b"COMMIT" => Effect::Commit,
         b"SAVEPOINT" => Effect::Savepoint(rest),
         b"ROLLBACK" => match upper(next()).as_slice() {
@@ -40,10 +69,6 @@ pub(super) fn effect(statement: &[u8]) -> StatementEffect<'_> {
         b"XA" => match upper(next()).as_slice() {
             b"COMMIT" => Effect::XaCommit,
             b"ROLLBACK" => Effect::XaRollback,
-            _ => Effect::Nothing,
-        },
-        b"SET" => match upper(next()).as_slice() {
-            b"STATEMENT" => Effect::Tables { empties: has_word(statement, b"TRUNCATE") },
             _ => Effect::Nothing,
         },
         b"TRUNCATE" => Effect::Tables { empties: true },
@@ -56,13 +81,15 @@ pub(super) fn effect(statement: &[u8]) -> StatementEffect<'_> {
 }
 
 fn definition<'a>(statement: &[u8], verb: &[u8], words: Words<'a>) -> StatementEffect<'a> {
+    let mut drops = verb == b"DROP";
     for word in words {
         match upper(word).as_slice() {
+            b"REPLACE" => drops = true,
             b"TEMPORARY" => return StatementEffect::Nothing,
             b"TABLE" | b"TABLES" | b"SEQUENCE" => {
                 return StatementEffect::Tables { empties: has_word(statement, b"TRUNCATE") };
             }
-            b"DATABASE" | b"SCHEMA" if verb == b"DROP" => return StatementEffect::DropsDatabase,
+            b"DATABASE" | b"SCHEMA" if drops => return StatementEffect::DropsDatabase,
             b"DATABASE" | b"SCHEMA" | b"INDEX" | b"VIEW" | b"TRIGGER" | b"PROCEDURE" | b"FUNCTION" | b"EVENT"
             | b"USER" | b"ROLE" | b"SERVER" | b"PACKAGE" => return StatementEffect::Nothing,
             _ => {}
@@ -274,7 +301,17 @@ mod tests {
             ("rename user a to b", Effect::Nothing),
             ("drop database d", Effect::DropsDatabase),
             ("create schema d", Effect::Nothing),
+            ("create or replace schema d", Effect::DropsDatabase),
             ("SET STATEMENT max_statement_time=1 FOR ALTER TABLE t ADD x int", tables(false)),
+            ("set statement max_statement_time=1 for truncate t", tables(true)),
+            ("SET STATEMENT max_statement_time=1 FOR DROP DATABASE d", Effect::DropsDatabase),
+            ("SET STATEMENT max_statement_time=1 FOR UPDATE t SET v = 1", Effect::Rows),
+            ("SET STATEMENT max_statement_time=1 FOR COMMIT", Effect::Rows),
+            ("SET PASSWORD FOR u = 'a'", Effect::Nothing),
+            ("ANALYZE NO_WRITE_TO_BINLOG TABLE t", Effect::Nothing),
+            ("ANALYZE TABLE t PERSISTENT FOR ALL", Effect::Nothing),
+            ("ANALYZE UPDATE t SET v = 1", Effect::Rows),
+            ("ANALYZE FORMAT=JSON DELETE FROM t", Effect::Rows),
             ("insert into t values (1)", Effect::Rows),
             ("-- x\ncall p()", Effect::Rows),
             ("", Effect::Rows),
