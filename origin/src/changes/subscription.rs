@@ -81,8 +81,11 @@ impl Followed {
             let of = logged.columns.len();
             columns.push(ImageColumn { at: index, of, column: at, is_base64, collation, expression: None });
         }
-        // A system-versioned table may have two more columns, which the schema does not list.
-        let hidden = if self.row_end().is_some() { 2 } else { 0 };
+        // A system-versioned table may have two more columns, which the schema does not list, and each unique text column
+        // has one.
+        let hashes = logged.columns.iter().filter(|column| is_hash(&column.name)).count();
+        let listed_hashes = table.all_columns().filter(|at| is_hash(table.column(*at).name.as_str())).count();
+        let hidden = hashes.saturating_sub(listed_hashes) + if self.row_end().is_some() { 2 } else { 0 };
         (logged.columns.len() <= columns.len() + hidden).then_some(columns)
     }
 
@@ -160,6 +163,11 @@ impl Subscriptions {
         });
         waited.collect()
     }
+}
+
+/// Whether MariaDB gives this name to the hidden column with the hash of a unique text column.
+fn is_hash(name: &str) -> bool {
+    name.strip_prefix("DB_ROW_HASH_").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn hash(text: &str) -> [u8; Meaning::BYTES] {

@@ -1,6 +1,7 @@
 //! Reads MariaDB's binary log from a position on, as a replica does, and returns the rows of followed tables, by
 //! transaction. Knows no subscriptions. Skips the events of other tables without decoding them.
 
+mod driver_event;
 mod followed;
 mod group;
 mod long;
@@ -14,6 +15,7 @@ use super::log_position::LogPosition;
 use super::position::Gtid;
 use super::single_flight::LoadAborted;
 use ::binlog::{Body, Checksum, Decoder, EventType, Header, RowsKind, Table};
+use driver_event::{raw_event, table_number};
 pub use followed::{Ancestors, CascadingKey, CascadingKeys, FollowedTables};
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
@@ -480,34 +482,5 @@ impl LogReader {
         let piece = group.finish();
         self.position.advance(piece.gtid);
         piece
-    }
-}
-
-/// The number of the table that an event of rows is of.
-fn table_number(event: &mysql_async::binlog::events::Event) -> Option<u64> {
-    const BYTES: usize = 6;
-    let [a, b, c, d, e, f] = *event.data().first_chunk::<BYTES>()?;
-    Some(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]))
-}
-
-/// Writes the bytes of the event as MariaDB sent them, from the parts into which the driver has split it.
-fn raw_event(event: &mysql_async::binlog::events::Event, out: &mut Vec<u8>) {
-    const CHECKSUM_BYTES: usize = 4;
-    let header = event.header();
-    out.clear();
-    out.extend_from_slice(&header.timestamp().to_le_bytes());
-    out.push(header.event_type_raw());
-    out.extend_from_slice(&header.server_id().to_le_bytes());
-    out.extend_from_slice(&header.event_size().to_le_bytes());
-    out.extend_from_slice(&header.log_pos().to_le_bytes());
-    out.extend_from_slice(&header.flags_raw().to_le_bytes());
-    out.extend_from_slice(event.data());
-    let missing = (header.event_size() as usize).saturating_sub(out.len());
-    if missing > CHECKSUM_BYTES {
-        let algorithm = event.footer().get_checksum_alg().ok().flatten();
-        out.push(algorithm.map_or(0, |algorithm| algorithm as u8));
-    }
-    if missing >= CHECKSUM_BYTES {
-        out.extend_from_slice(&event.checksum().unwrap_or_default());
     }
 }

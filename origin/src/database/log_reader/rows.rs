@@ -161,6 +161,12 @@ fn write_value(value: &Value<'_>, encoding: CellEncoding, max_bytes: usize, out:
         (Value::Bit(bit), _) => write!(out, "{bit}").map_err(unwritten)?,
         (Value::Geometry(bytes), _) => write_base64(bytes, out),
         (Value::Text(value), CellEncoding::Base64) => write_base64(&value.bytes(max_bytes)?, out),
+        (Value::Enum(value), CellEncoding::Base64) => write_base64(value.member().ok_or_else(no_members)?, out),
+        (Value::Set(value), CellEncoding::Base64) => {
+            // All character sets that only MariaDB can convert have a comma as ASCII does.
+            let members: Vec<_> = value.members().ok_or_else(no_members)?.collect();
+            write_base64(&members.join(&b','), out);
+        }
         (value, _) => match value.to_utf8(max_bytes)? {
             // A control character takes six bytes in JSON.
             Utf8::Text(value) if value.len() + 5 * value.bytes().filter(u8::is_ascii_control).count() > max_bytes => {
@@ -173,6 +179,10 @@ fn write_value(value: &Value<'_>, encoding: CellEncoding, max_bytes: usize, out:
         },
     }
     Ok(())
+}
+
+fn no_members() -> LogError {
+    LogError::Unavailable(NO_METADATA.into())
 }
 
 fn unwritten(_: std::io::Error) -> LogError {

@@ -31,18 +31,22 @@ pub(super) async fn list(agent: &Agent, cursor: Option<&str>) -> Result<ListReso
             .position(|name| name == cursor)
             .ok_or_else(|| ErrorData::invalid_params(format!("{} is no cursor of this list.", shown(cursor)), None))?,
     };
-    let Some(database) = databases.get(at) else {
-        return Ok(ListResourcesResult::with_all_items(Vec::new()));
-    };
-    let answer = call(agent, path([&**database])).await?;
-    let tables = names(&answer).ok_or_else(|| failure(&answer))?;
-    let resources = tables.iter().map(|table| {
-        let uri = path([&**database, &**table]).replacen(DATABASES, PREFIX.trim_end_matches('/'), 1);
-        Resource::new(uri, format!("{database}.{table}")).with_mime_type(MIME)
-    });
-    let mut result = ListResourcesResult::with_all_items(resources.collect());
-    result.next_cursor = databases.get(at + 1).cloned();
-    Ok(result)
+    for (database, next) in databases[at..].iter().zip(databases[at..].iter().skip(1).map(Some).chain([None])) {
+        let answer = call(agent, path([&**database])).await?;
+        let tables = names(&answer).ok_or_else(|| failure(&answer))?;
+        // A client may take an empty page for the end of the list.
+        if tables.is_empty() {
+            continue;
+        }
+        let resources = tables.iter().map(|table| {
+            let uri = path([&**database, &**table]).replacen(DATABASES, PREFIX.trim_end_matches('/'), 1);
+            Resource::new(uri, format!("{database}.{table}")).with_mime_type(MIME)
+        });
+        let mut result = ListResourcesResult::with_all_items(resources.collect());
+        result.next_cursor = next.cloned();
+        return Ok(result);
+    }
+    Ok(ListResourcesResult::with_all_items(Vec::new()))
 }
 
 pub(super) async fn read(agent: &Agent, uri: &str) -> Result<ReadResourceResult, ErrorData> {
