@@ -99,6 +99,10 @@ impl Waiters {
             };
             for change in &rows.changes {
                 for image in change.images() {
+                    if image.lacks(at) {
+                        by_value.values().flat_map(HashMap::values).for_each(|wake| wake.wake());
+                        continue;
+                    }
                     let waiting = by_value.get(image.cell(at));
                     waiting.into_iter().flat_map(HashMap::values).for_each(|wake| wake.wake());
                 }
@@ -129,5 +133,30 @@ impl Drop for Waiter {
                 table.used_at = Instant::now();
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::log_reader::{CellEncoding, LoggedColumn, LoggedTable, RowChange, RowImage};
+    use shared::ident::{DatabaseName, TableName};
+
+    #[test]
+    fn a_row_without_the_value_wakes_all_who_wait_for_one() {
+        let path = TablePath { database: DatabaseName::parse("d").unwrap(), table: TableName::parse("t").unwrap() };
+        let column = LoggedColumn { name: "v".into(), collation: None, encoding: CellEncoding::Text };
+        let table = Arc::new(LoggedTable { path, columns: vec![column] });
+        let woken = |cell: Option<&str>| {
+            let (mut waiters, wakes) = (Waiters::default(), [Arc::<Wake>::default(), Arc::default()]);
+            for (id, (value, wake)) in (1..).zip(["5", "6"].into_iter().zip(&wakes)) {
+                waiters.add(id, Some(&("v".into(), value.into())), wake);
+            }
+            let change = RowChange { before: None, after: Some(RowImage::of_one_cell(cell)) };
+            waiters.wake(&TableRows { table: Arc::clone(&table), changes: vec![change] });
+            wakes.map(|wake| wake.is_due.load(Ordering::Acquire))
+        };
+        assert_eq!(woken(Some("5")), [true, false]);
+        assert_eq!(woken(None), [true, true]);
     }
 }

@@ -72,6 +72,18 @@ impl RowImage {
         self.json.get(start..end(at)).unwrap_or_default()
     }
 
+    /// Whether the row lacks the column.
+    pub fn lacks(&self, at: usize) -> bool {
+        self.absent.contains(&index(at))
+    }
+
+    #[cfg(test)]
+    pub fn of_one_cell(cell: Option<&str>) -> Self {
+        let json = cell.map_or("[null,1]".to_owned(), |cell| format!("[{cell}]"));
+        let end = cell.map_or(5, |cell| cell.len() as u32 + 1);
+        Self { json: json.into(), ends: [end].into(), absent: cell.map_or([0].into(), |_| [].into()) }
+    }
+
     /// Whether the row lacks generated columns: MariaDB may leave them out of the log even with
     /// `binlog_row_image=FULL`.
     pub fn is_incomplete(&self) -> bool {

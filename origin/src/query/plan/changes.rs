@@ -61,7 +61,8 @@ fn integer_equality(filter: &Predicate, scope: &Scope<'_>) -> Option<(usize, Str
         Predicate::Compare(at, Comparison::Equal, Operand { param, form: SqlConversion::Plain }) => {
             // In a YEAR, MariaDB reads 70 as 1970, so the digits of the condition may differ from those in the log.
             let column = scope.column(*at);
-            let is_integer = column.kind == Kind::Integer && !column.type_text.starts_with("year");
+            // MariaDB may leave generated columns out of the log.
+            let is_integer = column.kind == Kind::Integer && !column.generated && !column.type_text.starts_with("year");
             let digits = match param {
                 Param::Int(number) => number.to_string(),
                 Param::UInt(number) => number.to_string(),
