@@ -31,7 +31,7 @@ pub(super) async fn list(agent: &Agent, cursor: Option<&str>) -> Result<ListReso
             .position(|name| name == cursor)
             .ok_or_else(|| ErrorData::invalid_params(format!("{} is no cursor of this list.", shown(cursor)), None))?,
     };
-    for (database, next) in databases[at..].iter().zip(databases[at..].iter().skip(1).map(Some).chain([None])) {
+    for (at, database) in databases.iter().enumerate().skip(at) {
         let answer = call(agent, path([&**database])).await?;
         let tables = names(&answer).ok_or_else(|| failure(&answer))?;
         // A client may take an empty page for the end of the list.
@@ -43,7 +43,7 @@ pub(super) async fn list(agent: &Agent, cursor: Option<&str>) -> Result<ListReso
             Resource::new(uri, format!("{database}.{table}")).with_mime_type(MIME)
         });
         let mut result = ListResourcesResult::with_all_items(resources.collect());
-        result.next_cursor = next.cloned();
+        result.next_cursor = databases.get(at + 1).cloned();
         return Ok(result);
     }
     Ok(ListResourcesResult::with_all_items(Vec::new()))
