@@ -186,6 +186,9 @@ impl KeyClaims {
     }
 }
 
+/// The version of the UUIDs that stand for users.
+const USER_UUID_VERSION: usize = 8;
+
 /// A caller, proven by the signature of an API key, a console link or a user's token. The key may be revoked by now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
@@ -209,6 +212,11 @@ impl Principal {
     /// Returns the UUIDv7 of an API key or link, or the UUIDv8 of a user.
     pub fn key_id(&self) -> Uuid {
         self.key_id
+    }
+
+    /// Returns the id of an API key, link or webhook; `None` for a user.
+    pub fn api_key_id(&self) -> Option<Uuid> {
+        (self.key_id.get_version_num() != USER_UUID_VERSION).then_some(self.key_id)
     }
 
     pub fn project(&self) -> &ProjectName {

@@ -1,10 +1,9 @@
-//! Coalesces long polls for changes: of several that wait for the same page with the same rights, one (the lead) asks an
+//! Coalesces long polls for changes: of several that wait for the same page with the same key, one (the lead) asks an
 //! origin, and the others get the lead's answer. Must not know how a request waits, or what an answer consists of.
 //!
 //! Unlike `cache::single_flight`, nothing is stored: the answer is handed to those who wait and then dropped, so that it
 //! works without the platform's cache.
 
-use super::cache::Cache;
 use super::headers::Headers;
 use shared::fingerprint::Fingerprint;
 use shared::key::Principal;
@@ -14,7 +13,6 @@ use shared::operation::changes::ChangesForm;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
-use uuid::Uuid;
 
 /// Maximum milliseconds for which requests wait for the lead: the longest wait at an origin, and 5 s for the way. After
 /// that, the platform has probably cancelled the lead, which it does without notice.
@@ -30,18 +28,21 @@ const COPIES_MAX_BYTES: u64 = 32 * 1024 * 1024;
 /// Wakes a request that waits for the lead.
 pub type Wake = Box<dyn Fn()>;
 
-/// Long polls that wait for the same page: the same project, rights and parsed request.
+/// Long polls that wait for the same page: the same API key and parsed request. Callers with other keys never share an
+/// answer: the edge knows neither the claims of role keys nor which keys are revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PollKey(Fingerprint);
 
 impl PollKey {
-    /// Returns `None` for a request that is not a long poll: without a token, without a wait, or for an event stream.
+    /// Returns `None` for a request that is not a long poll: without a token, without a wait, or for an event stream. Also
+    /// for users' tokens, since tokens of one user may have different claims.
     pub fn of(principal: &Principal, operation: &Operation) -> Option<Self> {
         let Operation::Changes(call) = operation else {
             return None;
         };
         let waits = call.since.is_some() && !call.wait.is_zero() && call.form != ChangesForm::Events;
-        waits.then(|| Self(Fingerprint::of(&(principal.project(), principal.grant(), call))))
+        let key = principal.api_key_id().filter(|_| waits)?;
+        Some(Self(Fingerprint::of(&(principal.project(), key, call))))
     }
 }
 
@@ -58,8 +59,6 @@ pub struct Polls<A> {
 }
 
 struct Flight<A> {
-    /// The lead's API key.
-    key_id: Uuid,
     /// When nobody waits for the lead any more, in ms since 1970.
     until_ms: u64,
     ended: RefCell<Option<Ended<A>>>,
@@ -110,14 +109,13 @@ impl<A> Default for Polls<A> {
 }
 
 impl<A> Polls<A> {
-    /// Joins or starts a flight, for a caller with the API key `key_id`.
-    pub fn join(this: &Rc<Self>, key: PollKey, key_id: Uuid, cache: &Cache, now_ms: u64) -> Turn<A> {
+    /// Joins or starts a flight.
+    pub fn join(this: &Rc<Self>, key: PollKey, now_ms: u64) -> Turn<A> {
         let mut flights = this.flights.borrow_mut();
         if let Some(flight) = flights.get(&key).filter(|flight| now_ms < flight.until_ms) {
             let number = flight.last_joined.get() + 1;
             flight.last_joined.set(number);
-            let waiting = Waiting { flight: Rc::clone(flight), number };
-            return if waiting.may_share(key_id, cache, now_ms) { Turn::Wait(waiting) } else { Turn::Alone };
+            return Turn::Wait(Waiting { flight: Rc::clone(flight), number });
         }
         if flights.len() >= EDGE_CHANGES_MAX_COUNT {
             flights.retain(|_, flight| now_ms < flight.until_ms);
@@ -127,7 +125,7 @@ impl<A> Polls<A> {
         }
         let (until_ms, ended, waiting) = (now_ms + LEAD_MAX_MS, RefCell::new(None), RefCell::default());
         let (last_answered, last_joined) = (Cell::new(0), Cell::new(0));
-        let flight = Rc::new(Flight { key_id, until_ms, ended, last_answered, waiting, last_joined });
+        let flight = Rc::new(Flight { until_ms, ended, last_answered, waiting, last_joined });
         flights.insert(key, Rc::clone(&flight));
         Turn::Lead(Lead { polls: Rc::clone(this), key, flight })
     }
@@ -175,12 +173,6 @@ impl<A> Waiting<A> {
     /// Calls `wake` once when the flight ends, unless this value is dropped before.
     pub fn wake_by(&self, wake: Wake) {
         self.flight.waiting.borrow_mut().push((self.number, wake));
-    }
-
-    /// Returns whether a caller with this API key may get the lead's answer. An origin must have accepted the key within
-    /// the last minute, unless it is the lead's, since the edge doesn't know which keys are revoked.
-    pub fn may_share(&self, key_id: Uuid, cache: &Cache, now_ms: u64) -> bool {
-        self.flight.key_id == key_id || cache.is_key_accepted(key_id, now_ms)
     }
 }
 

@@ -75,21 +75,17 @@ pub(crate) async fn answer(
 
 impl Poll<'_> {
     async fn share(&self, forwarding: &mut Forwarding<'_>, key: PollKey) -> Result<Reply, Problem> {
-        let (key_id, cache) = (self.principal.key_id(), self.gateway.cache());
         loop {
-            match POLLS.with(|polls| Polls::join(polls, key, key_id, cache, now_ms())) {
+            match POLLS.with(|polls| Polls::join(polls, key, now_ms())) {
                 Turn::Lead(lead) => return self.lead(forwarding, lead).await.map(Reply::Origin),
                 Turn::Alone => break,
                 Turn::Wait(waiting) => match ended(&waiting).await {
                     Ended::Abandoned => {}
-                    // The key may have been revoked while the request waited.
-                    Ended::Answered(shared) if waiting.may_share(key_id, cache, now_ms()) => {
-                        if let Some(reply) = shared.reply() {
-                            return Ok(reply);
-                        }
-                        break;
-                    }
-                    Ended::Answered(_) | Ended::Unshared => break,
+                    Ended::Answered(shared) => match shared.reply() {
+                        Some(reply) => return Ok(reply),
+                        None => break,
+                    },
+                    Ended::Unshared => break,
                 },
             }
         }

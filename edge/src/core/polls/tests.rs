@@ -3,10 +3,10 @@
 use super::*;
 use crate::core::Decision;
 use crate::core::gateway::tests::{NOW, call, decide_logged, gateway_with, key_of};
-use shared::ident::{ProjectName, RoleName};
-use shared::key::{Access, Grant, RoleGrant};
+use shared::ident::ProjectName;
+use shared::key::{Access, Grant};
 use shared::request_log::RequestLog;
-use std::sync::Arc;
+use uuid::Uuid;
 
 const NOW_MS: u64 = NOW * 1_000;
 const ONE: Uuid = Uuid::from_u128(1);
@@ -21,13 +21,8 @@ fn operation(path: &str, accept: &str) -> Operation {
     }
 }
 
-fn principal(project: &str, grant: Grant) -> Principal {
-    Principal::of_user(ProjectName::parse(project).unwrap(), ONE, grant, NOW)
-}
-
-fn role(name: &str, claim: u32) -> Grant {
-    let claims = [("user".to_owned(), claim.into())].into_iter().collect();
-    Grant::Role(Arc::new(RoleGrant { role: RoleName::parse(name).unwrap(), claims }))
+fn principal(project: &str, key: Uuid) -> Principal {
+    Principal::of_webhook(ProjectName::parse(project).unwrap(), key)
 }
 
 fn key(principal: &Principal, path: &str) -> Option<PollKey> {
@@ -36,7 +31,7 @@ fn key(principal: &Principal, path: &str) -> Option<PollKey> {
 
 #[test]
 fn only_long_polls_are_shared() {
-    let reader = principal("shop", Grant::Read);
+    let reader = principal("shop", ONE);
     assert!(key(&reader, POLL).is_some());
     for path in ["", "?since=abc", "?since=abc&wait=0", "?wait=20s"] {
         assert!(key(&reader, &format!("/api/v1/changes/shop/orders{path}")).is_none(), "{path}");
@@ -47,10 +42,16 @@ fn only_long_polls_are_shared() {
 
 #[test]
 fn long_polls_of_other_rights_or_options_are_others() {
-    let grants = [Grant::Full, Grant::Read, role("seller", 1), role("seller", 2), role("buyer", 1)];
-    let callers = grants.iter().map(|grant| principal("shop", grant.clone()));
-    let mut keys: Vec<_> = callers.chain([principal("blog", Grant::Read)]).map(|one| key(&one, POLL)).collect();
-    let reader = principal("shop", Grant::Read);
+    let callers = [principal("shop", ONE), principal("shop", OTHER), principal("blog", ONE)];
+    let mut keys: Vec<_> = callers.iter().map(|one| key(one, POLL)).collect();
+    let user = Principal::of_user(
+        ProjectName::parse("shop").unwrap(),
+        shared::key::subject_id("issuer", "7"),
+        Grant::Read,
+        NOW,
+    );
+    assert!(key(&user, POLL).is_none());
+    let reader = principal("shop", ONE);
     keys.extend(
         ["&limit=5", "&query={\"id\":1}", "&selectFields=id"].map(|more| key(&reader, &format!("{POLL}{more}"))),
     );
@@ -61,35 +62,33 @@ fn long_polls_of_other_rights_or_options_are_others() {
         assert!(one.is_some() && !keys[..at].contains(one), "{at}");
     }
     let spelled = "/api/v1/changes/shop/orders?wait=20000ms&limit=1000&since=abc";
-    assert_eq!(key(&principal("shop", role("seller", 1)), spelled), keys[2]);
+    assert_eq!(key(&reader, spelled), keys[0]);
 }
 
 /// Long polls for one page, with a count of those that were woken.
 struct World {
-    gateway: crate::core::Gateway,
     polls: Rc<Polls<&'static str>>,
     woken: Rc<Cell<usize>>,
 }
 
 impl World {
     fn new() -> Self {
-        Self { gateway: gateway_with(|_| {}), polls: Rc::default(), woken: Rc::default() }
+        Self { polls: Rc::default(), woken: Rc::default() }
     }
 
-    fn join(&self, key_id: Uuid, now_ms: u64) -> Turn<&'static str> {
-        let key = key(&principal("shop", Grant::Read), POLL).unwrap();
-        Polls::join(&self.polls, key, key_id, self.gateway.cache(), now_ms)
+    fn join(&self, now_ms: u64) -> Turn<&'static str> {
+        Polls::join(&self.polls, key(&principal("shop", ONE), POLL).unwrap(), now_ms)
     }
 
     fn lead(&self) -> Lead<&'static str> {
-        match self.join(ONE, NOW_MS) {
+        match self.join(NOW_MS) {
             Turn::Lead(lead) => lead,
             _ => panic!("another one leads"),
         }
     }
 
     fn wait(&self) -> Waiting<&'static str> {
-        let Turn::Wait(waiting) = self.join(ONE, NOW_MS) else {
+        let Turn::Wait(waiting) = self.join(NOW_MS) else {
             panic!("nobody leads");
         };
         let woken = Rc::clone(&self.woken);
@@ -136,28 +135,13 @@ fn another_one_leads_if_the_lead_leaves_or_is_silent() {
     let waiting = world.wait();
     assert_eq!(waiting.ended(NOW_MS + LEAD_MAX_MS - 1), None);
     assert_eq!(waiting.ended(NOW_MS + LEAD_MAX_MS), Some(Ended::Abandoned));
-    let Turn::Lead(next) = world.join(ONE, NOW_MS + LEAD_MAX_MS) else {
+    let Turn::Lead(next) = world.join(NOW_MS + LEAD_MAX_MS) else {
         panic!("the silent one leads");
     };
     // The end of the silent lead does not end the next one.
     silent.answered("late", 9);
-    assert!(matches!(world.join(ONE, NOW_MS + LEAD_MAX_MS), Turn::Wait(_)));
+    assert!(matches!(world.join(NOW_MS + LEAD_MAX_MS), Turn::Wait(_)));
     drop(next);
-}
-
-#[test]
-fn a_key_that_no_origin_has_accepted_lately_asks_for_itself() {
-    let world = World::new();
-    let _lead = world.lead();
-    assert!(matches!(world.join(OTHER, NOW_MS), Turn::Alone));
-    let cache = world.gateway.cache();
-    cache.learn(Some(OTHER), 200, NOW_MS);
-    let Turn::Wait(waiting) = world.join(OTHER, NOW_MS + 59_999 - LEAD_MAX_MS) else {
-        panic!("the key is accepted");
-    };
-    assert!(waiting.may_share(OTHER, cache, NOW_MS + 59_999));
-    assert!(!waiting.may_share(OTHER, cache, NOW_MS + 60_000));
-    assert!(waiting.may_share(ONE, cache, NOW_MS + 60_000));
 }
 
 #[test]
