@@ -16,7 +16,7 @@ mod signature;
 
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, DeliveryRow, DeliveryState, WEBHOOK_CONNECTIONS, WebhookRow};
-use crate::project_quota::ProjectQuota;
+use crate::project_quota::{Guard, ProjectQuota};
 use crate::secret::InstallationSecret;
 use futures_util::future::BoxFuture;
 use ipnet::IpNet;
@@ -56,8 +56,14 @@ struct Inner {
 
 /// Reads changes as a caller with full access to the project.
 pub trait ChangeSource: Send + Sync {
-    /// Returns the changes after the position `since`. If there are none, waits for some time.
-    fn changes(&self, asked: Asked, since: String) -> BoxFuture<'static, Result<ChangePage, SourceError>>;
+    /// Returns the changes after the position `since`. If there are none, waits for some time. Takes one of `slots` before
+    /// it reads changes, so that few are in memory at the same time.
+    fn changes(
+        &self,
+        asked: Asked,
+        since: String,
+        slots: ProjectQuota,
+    ) -> BoxFuture<'static, Result<ChangePage, SourceError>>;
     /// Returns the present position. Fails if the subscriptions can't be followed.
     fn position(&self, asked: Asked) -> BoxFuture<'static, Result<String, SourceError>>;
 }
@@ -75,6 +81,8 @@ pub struct ChangePage {
     /// The changes of wanted types, as JSON.
     pub changes: Vec<Vec<u8>>,
     pub next: String,
+    /// Missing if there are no changes.
+    pub slot: Option<Guard>,
 }
 
 #[derive(Debug)]
@@ -146,6 +154,7 @@ impl Webhooks {
     }
 
     pub async fn send_test(&self, webhook: &WebhookRow) -> Attempt {
+        let _slot = self.slot(webhook).await;
         let message = format!("msg_{}", Uuid::now_v7().simple());
         self.send(webhook, &message, r#"{"changes":[],"test":true}"#.to_owned()).await
     }
@@ -162,6 +171,7 @@ impl Webhooks {
         let Some(body) = delivery.body.clone() else {
             return Ok(delivery);
         };
+        let _slot = self.slot(webhook).await;
         let attempt = self.send(webhook, &delivery.message, body).await;
         if attempt.has_succeeded() {
             delivery.state = DeliveryState::Delivered;
@@ -171,8 +181,12 @@ impl Webhooks {
         Ok(delivery)
     }
 
+    async fn slot(&self, webhook: &WebhookRow) -> Guard {
+        self.0.in_flight.take_as(&webhook.project, webhook.id, 1).await
+    }
+
+    /// Makes one attempt. The caller must have a slot.
     async fn send(&self, webhook: &WebhookRow, message: &str, body: String) -> Attempt {
-        let _slot = self.0.in_flight.take_as(&webhook.project, webhook.id, 1).await;
         let time = now();
         let is_overlap = webhook.secret_renewed_at.is_some_and(|at| time.saturating_sub(at) < OVERLAP_SECONDS);
         let number = webhook.secret_number;

@@ -186,7 +186,7 @@ async fn the_doctor_and_metrics_name_webhooks_that_fail(_: Host) {
     };
     let well = ("ok".to_owned(), "no webhook's endpoint has failed for more than a day".to_owned());
     assert_eq!(findings(), [well]);
-    service.root_sql("UPDATE selkie.webhooks SET failing_since = failing_since - 86400").expect("a day");
+    service.root_sql("UPDATE selkie.webhook_positions SET failing_since = failing_since - 86400").expect("a day");
     becomes("selkie_webhooks_failing", 1.0).await;
     let message = "the endpoint of webhook \"kelp\" of project default has failed for more than a day";
     assert_eq!(findings(), [("warning".to_owned(), message.to_owned())]);

@@ -25,6 +25,8 @@ export interface Webhook {
   subscriptions: Subscription[];
   paused: boolean;
   pauseReason?: string;
+  /** Why changes can't be read now. */
+  fault?: string;
   createdAt: string;
   deliveredAt: string | null;
   failingSince: string | null;
@@ -39,8 +41,9 @@ interface Attempt {
   millis: number;
 }
 
-export function stateOf({ paused, pauseReason, failingSince }: Webhook): string {
+export function stateOf({ paused, pauseReason, fault, failingSince }: Webhook): string {
   if (paused) return words.paused(pauseReason);
+  if (fault) return fault;
   return failingSince ? words.failing(at(failingSince)) : words.delivering;
 }
 

@@ -44,6 +44,9 @@ struct Listed<'a> {
     updated_at: String,
     delivered_at: Option<String>,
     failing_since: Option<String>,
+    /// Why changes can't be read now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<&'a str>,
     /// Only in the response that makes or renews it.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
@@ -128,6 +131,7 @@ impl Manager<'_> {
             token,
             token_at: time,
             failing_since: None,
+            fault: None,
             delivered_at: None,
             created_at: time,
             updated_at: time,
@@ -286,6 +290,7 @@ fn listed<'a>(row: &'a WebhookRow, subscriptions: &'a RawValue, secret: Option<S
         updated_at: utc(row.updated_at),
         delivered_at: row.delivered_at.map(utc),
         failing_since: row.failing_since.map(utc),
+        fault: row.fault.as_deref(),
         secret,
     }
 }

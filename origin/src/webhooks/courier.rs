@@ -16,8 +16,12 @@ use uuid::Uuid;
 
 /// A longer body is not stored: a further attempt reads its changes again.
 const STORED_BODY_MAX_BYTES: usize = 4 * 1024 * 1024;
-/// How often the position of a webhook without deliveries is stored.
-const STORE_POSITION_EVERY: Duration = Duration::from_secs(30);
+/// A longer body is not sent: the endpoint must read the records again.
+const BODY_MAX_BYTES: usize = 16 * 1024 * 1024;
+/// How often the position of a webhook without deliveries is stored. Each time adds to the binary log.
+const STORE_POSITION_EVERY: Duration = Duration::from_secs(600);
+/// The reason of a `resync` for changes of more than [`BODY_MAX_BYTES`].
+const TOO_LONG: &str = "too_slow";
 /// After how many deliveries the oldest ones are deleted.
 const SWEEP_EVERY: u32 = 50;
 const PAUSE_MIN: Duration = Duration::from_secs(1);
@@ -73,7 +77,7 @@ impl Courier {
         let Ok(subscriptions) = stored_subscriptions(&webhook.subscriptions) else {
             return Err(AdminError::Corrupt("webhook's subscriptions"));
         };
-        let waiting = webhooks.0.admin.waiting_delivery(id).await?;
+        let waiting = webhooks.0.admin.waiting_delivery(id, &webhook.token).await?;
         Ok(Some(Self {
             webhooks: webhooks.clone(),
             source: Arc::clone(source),
@@ -100,6 +104,7 @@ impl Courier {
                     tracing::warn!(%error, webhook = %self.webhook.id, "a delivery could not be recorded");
                 }
                 Err(Failure::Source(problem)) => {
+                    self.note_fault(Some(problem.message())).await;
                     let (webhook, project) = (self.webhook.id, &self.webhook.project);
                     tracing::warn!(error = problem.message(), %webhook, %project, "changes can't be read for a webhook");
                 }
@@ -117,6 +122,8 @@ impl Courier {
             let waited = self.stop.run_until_cancelled(tokio::time::sleep(due)).await;
             waited.ok_or(Failure::Ended(Ended::Stopped))?;
             if let Some(body) = waiting.body.clone() {
+                let _slot = self.webhooks.slot(&self.webhook).await;
+                waiting.read_at = waiting.created_at;
                 let attempted = self.attempt(&mut waiting, body).await;
                 if attempted.is_err() || waiting.state == DeliveryState::Waiting {
                     self.waiting = Some(waiting);
@@ -131,11 +138,19 @@ impl Courier {
     /// Reads the changes after the position, and delivers them. `before` is a failed delivery of these changes, whose body
     /// was not stored.
     async fn read(&mut self, before: Option<DeliveryRow>) -> Result<(), Failure> {
-        let reading = self.source.changes(self.asked.clone(), self.position.clone());
+        let read_at = now();
+        let slots = self.webhooks.0.in_flight.clone();
+        let reading = self.source.changes(self.asked.clone(), self.position.clone(), slots);
         let page = self.stop.run_until_cancelled(reading).await.ok_or(Failure::Ended(Ended::Stopped))?;
-        let (body, count, next) = match page {
-            Ok(ChangePage { changes, next }) if changes.is_empty() => return self.skip_to(next).await,
-            Ok(ChangePage { changes, next }) => (body(&changes), changes.len(), next),
+        if self.webhook.fault.is_some() && !matches!(page, Err(SourceError::Problem(_))) {
+            self.note_fault(None).await;
+        }
+        let (body, count, next, _slot) = match page {
+            Ok(ChangePage { changes, next, .. }) if changes.is_empty() => return self.skip_to(next, read_at).await,
+            Ok(ChangePage { changes, next, slot }) if changes.iter().map(Vec::len).sum::<usize>() > BODY_MAX_BYTES => {
+                (self.resync(TOO_LONG), 0, next, slot)
+            }
+            Ok(ChangePage { changes, next, slot }) => (body(&changes), changes.len(), next, slot),
             Err(SourceError::Problem(problem)) => return Err(Failure::Source(problem)),
             Err(SourceError::Resync(reason)) => {
                 let next = self.source.position(self.asked.clone()).await;
@@ -143,9 +158,7 @@ impl Courier {
                     SourceError::Problem(problem) => Failure::Source(problem),
                     SourceError::Resync(reason) => Failure::Source(shared::error::Problem::internal(reason, reason)),
                 })?;
-                let resync = Resync { reason, since: utc(self.webhook.token_at) };
-                let resync = serde_json::to_string(&resync).unwrap_or_default();
-                (format!(r#"{{"changes":[],"resync":{resync}}}"#), 0, next)
+                (self.resync(reason), 0, next, Some(self.webhooks.slot(&self.webhook).await))
             }
         };
         let mut delivery = before.unwrap_or_else(|| DeliveryRow {
@@ -161,9 +174,13 @@ impl Courier {
             created_at: now(),
             attempted_at: 0,
             next_attempt_at: None,
+            since: String::new(),
             next: String::new(),
+            read_at,
         });
-        delivery.message = message(self.webhook.id, &self.position, &next);
+        delivery.message = message(self.webhook.id, &body);
+        delivery.since.clone_from(&self.webhook.token);
+        delivery.read_at = read_at;
         delivery.changes = u32::try_from(count).unwrap_or(u32::MAX);
         delivery.body = (body.len() <= STORED_BODY_MAX_BYTES).then(|| body.clone());
         delivery.next = next;
@@ -175,25 +192,31 @@ impl Courier {
     }
 
     /// Goes on after changes of which none is wanted.
-    async fn skip_to(&mut self, next: String) -> Result<(), Failure> {
+    async fn skip_to(&mut self, next: String, read_at: u64) -> Result<(), Failure> {
         self.position = next;
-        if self.position != self.webhook.token && self.stored_at.elapsed() >= STORE_POSITION_EVERY {
-            self.store_position().await?;
+        if self.position == self.webhook.token || self.stored_at.elapsed() < STORE_POSITION_EVERY {
+            return Ok(());
         }
-        Ok(())
-    }
-
-    async fn store_position(&mut self) -> Result<(), Failure> {
-        let time = now();
-        let moved =
-            self.webhooks.0.admin.advance_webhook(self.webhook.id, (&self.webhook.token, &self.position), time).await?;
-        if !moved {
+        let tokens = (&*self.webhook.token, &*self.position);
+        if !self.webhooks.0.admin.advance_webhook(self.webhook.id, tokens, read_at).await? {
             return Err(Failure::Ended(Ended::Replaced));
         }
         self.webhook.token.clone_from(&self.position);
-        self.webhook.token_at = time;
+        self.webhook.token_at = read_at;
         self.stored_at = Instant::now();
         Ok(())
+    }
+
+    /// Returns the body that tells that changes are missing.
+    fn resync(&self, reason: &str) -> String {
+        let resync = Resync { reason, since: utc(self.webhook.token_at) };
+        format!(r#"{{"changes":[],"resync":{}}}"#, serde_json::to_string(&resync).unwrap_or_default())
+    }
+
+    /// Stores why changes can't be read, or that they can. An error is ignored: the next turn stores it again.
+    async fn note_fault(&mut self, fault: Option<&str>) {
+        let noted = self.webhooks.0.admin.note_fault(self.webhook.id, fault, now()).await;
+        self.webhook.fault = fault.map(str::to_owned).filter(|_| noted.is_ok());
     }
 
     /// Makes one attempt, and records what came of it.
@@ -224,7 +247,7 @@ impl Courier {
         if delivery.state != DeliveryState::Waiting {
             self.position.clone_from(&delivery.next);
             self.webhook.token.clone_from(&delivery.next);
-            self.webhook.token_at = delivery.attempted_at;
+            self.webhook.token_at = delivery.read_at;
             self.stored_at = Instant::now();
             self.delivered += 1;
         }
@@ -247,8 +270,8 @@ fn body(changes: &[Vec<u8>]) -> String {
 }
 
 /// The same for every attempt to deliver the same changes, also by another origin.
-fn message(webhook: Uuid, from: &str, to: &str) -> String {
-    let digest = Sha256::digest(format!("{webhook} {from} {to}"));
+fn message(webhook: Uuid, body: &str) -> String {
+    let digest = Sha256::digest(format!("{webhook} {body}"));
     format!("msg_{}", hex(&digest[..16]))
 }
 

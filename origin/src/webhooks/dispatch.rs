@@ -74,12 +74,13 @@ impl Dispatcher {
         self.leased_until = asked_at + Duration::from_secs(LEASE_SECONDS);
         let defined: HashMap<Uuid, u64> =
             defined.iter().filter_map(|(id, version)| Some((Uuid::try_parse(id).ok()?, *version))).collect();
+        // A courier that was stopped stays until it has ended: the next one of its webhook waits for it.
         self.couriers.retain(|id, running| {
-            let stays = defined.contains_key(id);
-            if !stays {
+            let is_defined = defined.contains_key(id);
+            if !is_defined {
                 running.stop.cancel();
             }
-            stays
+            is_defined || !running.task.is_finished()
         });
         for (id, version) in defined {
             let known = self.couriers.get(&id);
@@ -115,8 +116,8 @@ impl Dispatcher {
         Running { version, stop, task }
     }
 
-    fn stop_all(&mut self) {
-        for (_, running) in self.couriers.drain() {
+    fn stop_all(&self) {
+        for running in self.couriers.values() {
             running.stop.cancel();
         }
     }

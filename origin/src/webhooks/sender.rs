@@ -126,7 +126,18 @@ impl Sender {
 
     pub(super) async fn send(&self, url: &str, headers: [(&'static str, String); 3], body: String) -> Attempt {
         let began = Instant::now();
-        let sent = tokio::time::timeout(TIMEOUT, self.try_to_send(url, headers, body)).await;
+        let until = tokio::time::Instant::now() + TIMEOUT;
+        let sent = tokio::time::timeout_at(until, self.try_to_send(url, headers, body)).await;
+        let sent = match sent {
+            Ok(Ok((attempt, response))) => {
+                // The status counts, even if the answer's body does not end.
+                let mut bytes = Vec::new();
+                let _ = tokio::time::timeout_at(until, beginning(response, &mut bytes)).await;
+                Ok(Ok(Attempt { response: String::from_utf8_lossy(&bytes).into_owned(), ..attempt }))
+            }
+            Ok(Err(why)) => Ok(Err(why)),
+            Err(late) => Err(late),
+        };
         let sent = sent.unwrap_or_else(|_| Err(format!("no answer came within {} s", TIMEOUT.as_secs())));
         let millis = u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX);
         match sent {
@@ -140,7 +151,7 @@ impl Sender {
         url: &str,
         headers: [(&'static str, String); 3],
         body: String,
-    ) -> Result<Attempt, String> {
+    ) -> Result<(Attempt, Response), String> {
         let url = self.parse(url).map_err(|fault| fault.to_string())?;
         let clients = self.clients.get_or_try_init(|| clients(self.networks.clone())).await?;
         let client = if url.scheme() == "https" { &clients.encrypted } else { &clients.plain };
@@ -148,7 +159,7 @@ impl Sender {
         let request = headers.into_iter().fold(request, |request, (name, value)| request.header(name, value));
         let response = request.send().await.map_err(|error| cause(&error.without_url()))?;
         let (status, retry_after) = (response.status().as_u16(), retry_after(&response));
-        Ok(Attempt { status: Some(status), response: beginning(response).await, millis: 0, retry_after })
+        Ok((Attempt { status: Some(status), response: String::new(), millis: 0, retry_after }, response))
     }
 }
 
@@ -192,13 +203,11 @@ fn retry_after(response: &Response) -> Option<u64> {
     text.parse().ok().or_else(date)
 }
 
-async fn beginning(mut response: Response) -> String {
-    let mut bytes = Vec::new();
+async fn beginning(mut response: Response, bytes: &mut Vec<u8>) {
     while let Ok(Some(chunk)) = response.chunk().await {
         bytes.extend_from_slice(&chunk[..chunk.len().min(RESPONSE_MAX_BYTES - bytes.len())]);
         if bytes.len() == RESPONSE_MAX_BYTES {
             break;
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

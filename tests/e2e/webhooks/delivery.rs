@@ -17,6 +17,10 @@ cases! {
         a_redirect_is_not_followed,
         a_secret_is_renewed_with_an_overlap,
         a_changed_definition_goes_on_where_it_was,
+        an_answer_without_end_counts_by_its_status,
+        a_pause_within_an_attempt_doubles_and_loses_nothing,
+        a_table_that_is_gone_is_told,
+        a_change_that_is_too_long_is_told,
     ],
 }
 
@@ -173,5 +177,67 @@ async fn a_changed_definition_goes_on_where_it_was(host: Host) {
         [&json!({"n": 1}), &json!({"n": 2})]
     );
     assert_eq!(receiver.received().len(), 0);
+    webhook.delete().await;
+}
+
+async fn an_answer_without_end_counts_by_its_status(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    receiver.answer_without_end();
+    db.exec("INSERT INTO t (n) VALUES (1)").await;
+    let delivered = webhook.delivery("a delivery", |_| true).await;
+    assert_eq!((&delivered["state"], &delivered["response"]), (&json!("delivered"), &json!("noted")));
+    webhook.delete().await;
+}
+
+async fn a_pause_within_an_attempt_doubles_and_loses_nothing(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    receiver.hold();
+    receiver.answer(&[500]);
+    db.exec("INSERT INTO t (n) VALUES (1)").await;
+    receiver.wait(1).await;
+    webhook.set(json!({"paused": true})).await;
+    webhook.set(json!({"paused": false})).await;
+    receiver.release();
+    receiver.wait_for_changes(1).await;
+    db.exec("INSERT INTO t (n) VALUES (2)").await;
+    receiver.wait_for_changes(2).await;
+    webhook.call(Method::POST, "/secret").send().await.payload();
+    db.exec("INSERT INTO t (n) VALUES (3)").await;
+    let changes = receiver.wait_for_changes(3).await;
+    assert_eq!(changes.iter().map(|change| &change["record"]["n"]).collect::<Vec<_>>(), [1, 2, 3]);
+    let ids: Vec<_> = receiver.received().iter().map(|delivery| delivery.id().to_owned()).collect();
+    assert_eq!((ids.len(), &ids[0]), (4, &ids[1]));
+    webhook.delete().await;
+}
+
+async fn a_table_that_is_gone_is_told(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    db.exec("DROP TABLE t").await;
+    let shown = crate::case::eventually("a fault", super::DELIVERY_MAX, || async {
+        Some(webhook.show().await).filter(|shown| shown["fault"].is_string())
+    })
+    .await;
+    assert!(shown["fault"].as_str().is_some_and(|fault| fault.contains("has no table \"t\"")), "{shown}");
+    assert!(shown["failingSince"].is_string());
+    db.exec("CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, n INT, s TEXT)").await;
+    let told = receiver.wait(1).await[0].body();
+    assert_eq!((&told["changes"], &told["resync"]["reason"]), (&json!([]), &json!("schema_changed")));
+    let shown = webhook.show().await;
+    assert_eq!((shown.get("fault"), &shown["failingSince"]), (None, &Value::Null));
+    webhook.delete().await;
+}
+
+async fn a_change_that_is_too_long_is_told(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    db.exec("ALTER TABLE t MODIFY s LONGTEXT").await;
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    db.exec("INSERT INTO t (n, s) VALUES (1, REPEAT('x', 17000000))").await;
+    db.exec("INSERT INTO t (n) VALUES (2)").await;
+    let changes = receiver.wait_for_changes(1).await;
+    assert_eq!(changes[0]["record"]["n"], 2);
+    assert_eq!(receiver.received()[0].body()["resync"]["reason"], "too_slow");
     webhook.delete().await;
 }

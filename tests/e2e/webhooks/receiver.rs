@@ -3,17 +3,20 @@
 use super::DELIVERY_MAX;
 use crate::case::eventually;
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures_util::{StreamExt as _, stream};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 pub(super) struct Receiver {
@@ -27,6 +30,10 @@ struct Received {
     deliveries: Vec<Delivery>,
     /// The next answers; 204 after them.
     answers: VecDeque<(u16, Option<(&'static str, String)>)>,
+    /// Whether the bodies of answers never end.
+    is_endless: bool,
+    /// Whether answers wait for [`Receiver::release`].
+    held: Option<watch::Sender<()>>,
 }
 
 #[derive(Clone)]
@@ -82,6 +89,19 @@ impl Receiver {
         self.state.lock().unwrap().answers.push_back((status, Some((header, value))));
     }
 
+    pub(super) fn answer_without_end(&self) {
+        self.state.lock().unwrap().is_endless = true;
+    }
+
+    /// Holds all answers back.
+    pub(super) fn hold(&self) {
+        self.state.lock().unwrap().held = Some(watch::Sender::new(()));
+    }
+
+    pub(super) fn release(&self) {
+        self.state.lock().unwrap().held = None;
+    }
+
     pub(super) fn received(&self) -> Vec<Delivery> {
         self.state.lock().unwrap().deliveries.clone()
     }
@@ -110,11 +130,23 @@ impl Drop for Receiver {
 }
 
 async fn receive(State(state): State<Arc<Mutex<Received>>>, headers: HeaderMap, body: Bytes) -> Response {
-    let mut state = state.lock().unwrap();
-    let (status, header) = state.answers.pop_front().unwrap_or((204, None));
-    let text = String::from_utf8(body.to_vec()).expect("UTF-8");
-    state.deliveries.push(Delivery { headers, text, answered: status });
-    let mut response = (StatusCode::from_u16(status).expect("a status"), "noted").into_response();
+    let (status, header, is_endless, held) = {
+        let mut state = state.lock().unwrap();
+        let (status, header) = state.answers.pop_front().unwrap_or((204, None));
+        let text = String::from_utf8(body.to_vec()).expect("UTF-8");
+        state.deliveries.push(Delivery { headers, text, answered: status });
+        (status, header, state.is_endless, state.held.as_ref().map(watch::Sender::subscribe))
+    };
+    if let Some(mut held) = held {
+        // Ends with the sender.
+        let _ = held.changed().await;
+    }
+    let status = StatusCode::from_u16(status).expect("a status");
+    if is_endless {
+        let parts = stream::iter([Ok::<_, Infallible>("noted")]).chain(stream::pending());
+        return (StatusCode::OK, Body::from_stream(parts)).into_response();
+    }
+    let mut response = (status, "noted").into_response();
     if let Some((name, value)) = header {
         let value = HeaderValue::try_from(value).expect("a value");
         response.headers_mut().insert(HeaderName::from_static(name), value);

@@ -207,7 +207,7 @@ const UPLOADERS: Migration = Migration {
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
 const WEBHOOKS: Migration = Migration {
-    name: "webhooks, their deliveries and the lease of the origin that delivers",
+    name: "webhooks, their positions and deliveries, and the lease of the origin that delivers",
     statements: &[
         "CREATE TABLE IF NOT EXISTS selkie.webhooks (
             id CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
@@ -220,15 +220,21 @@ const WEBHOOKS: Migration = Migration {
             version BIGINT UNSIGNED NOT NULL,
             secret_number INT UNSIGNED NOT NULL,
             secret_renewed_at BIGINT UNSIGNED NULL,
-            token TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-            token_at BIGINT UNSIGNED NOT NULL,
-            failing_since BIGINT UNSIGNED NULL,
-            attempts BIGINT UNSIGNED NOT NULL DEFAULT 0,
-            delivered_at BIGINT UNSIGNED NULL,
             created_at BIGINT UNSIGNED NOT NULL,
             updated_at BIGINT UNSIGNED NOT NULL,
             UNIQUE KEY by_name (project, name),
             CONSTRAINT webhooks_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
+        ) ENGINE = InnoDB",
+        // Apart from the definitions, since the binary log gets both whole rows of each change.
+        "CREATE TABLE IF NOT EXISTS selkie.webhook_positions (
+            webhook CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+            token TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+            token_at BIGINT UNSIGNED NOT NULL,
+            failing_since BIGINT UNSIGNED NULL,
+            fault VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
+            attempts BIGINT UNSIGNED NOT NULL DEFAULT 0,
+            delivered_at BIGINT UNSIGNED NULL,
+            CONSTRAINT positions_webhook FOREIGN KEY (webhook) REFERENCES selkie.webhooks (id) ON DELETE CASCADE
         ) ENGINE = InnoDB",
         "CREATE TABLE IF NOT EXISTS selkie.webhook_deliveries (
             id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
@@ -244,6 +250,7 @@ const WEBHOOKS: Migration = Migration {
             created_at BIGINT UNSIGNED NOT NULL,
             attempted_at BIGINT UNSIGNED NOT NULL,
             next_attempt_at BIGINT UNSIGNED NULL,
+            since TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
             next TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
             KEY by_webhook (webhook, state, id),
             CONSTRAINT deliveries_webhook FOREIGN KEY (webhook) REFERENCES selkie.webhooks (id) ON DELETE CASCADE

@@ -31,6 +31,8 @@ pub struct WebhookRow {
     /// When the token was stored.
     pub token_at: u64,
     pub failing_since: Option<u64>,
+    /// Why changes can't be read.
+    pub fault: Option<String>,
     pub delivered_at: Option<u64>,
     pub created_at: u64,
     pub updated_at: u64,
@@ -75,17 +77,21 @@ pub struct DeliveryRow {
     pub created_at: u64,
     pub attempted_at: u64,
     pub next_attempt_at: Option<u64>,
-    /// The position after the delivery.
+    /// The position before the delivery, and the one after it.
+    pub since: String,
     pub next: String,
+    /// When the changes were read: changes after that time may be missing if the log is then deleted.
+    pub read_at: u64,
 }
 
 const WEBHOOK: &str = "SELECT id, project, name, url, subscriptions, paused, pause_reason, version, secret_number, \
-     secret_renewed_at, token, token_at, failing_since, delivered_at, created_at, updated_at FROM selkie.webhooks";
+     secret_renewed_at, token, token_at, failing_since, fault, delivered_at, created_at, updated_at \
+     FROM selkie.webhooks JOIN selkie.webhook_positions ON webhook = id";
 const DELIVERY: &str = "SELECT id, message, state, changes, body, attempts, status, response, millis, created_at, \
-     attempted_at, next_attempt_at, next FROM selkie.webhook_deliveries";
+     attempted_at, next_attempt_at, since, next FROM selkie.webhook_deliveries";
 /// Without the body.
 const LISTED_DELIVERY: &str = "SELECT id, message, state, changes, NULL, attempts, status, response, millis, created_at, \
-     attempted_at, next_attempt_at, next FROM selkie.webhook_deliveries";
+     attempted_at, next_attempt_at, since, next FROM selkie.webhook_deliveries";
 /// Maximum bytes of the body of a delivery that was delivered.
 const DELIVERED_BODY_MAX_BYTES: usize = 32 * 1024;
 
@@ -107,9 +113,10 @@ impl FromRow for WebhookRow {
                 token: text(row, 10)?,
                 token_at: row.take_opt(11)?.ok()?,
                 failing_since: row.take_opt(12)?.ok()?,
-                delivered_at: row.take_opt(13)?.ok()?,
-                created_at: row.take_opt(14)?.ok()?,
-                updated_at: row.take_opt(15)?.ok()?,
+                fault: row.take_opt(13)?.ok()?,
+                delivered_at: row.take_opt(14)?.ok()?,
+                created_at: row.take_opt(15)?.ok()?,
+                updated_at: row.take_opt(16)?.ok()?,
             })
         };
         read(&mut row).ok_or(FromRowError(row))
@@ -134,7 +141,9 @@ impl FromRow for DeliveryRow {
                 created_at: row.take_opt(9)?.ok()?,
                 attempted_at: row.take_opt(10)?.ok()?,
                 next_attempt_at: row.take_opt(11)?.ok()?,
-                next: text(row, 12)?,
+                since: text(row, 12)?,
+                next: text(row, 13)?,
+                read_at: 0,
             })
         };
         read(&mut row).ok_or(FromRowError(row))
@@ -157,7 +166,7 @@ impl Admin {
     /// Stores a webhook. Returns false if the project has one of this name.
     pub async fn insert_webhook(&self, row: &WebhookRow) -> Result<bool, AdminError> {
         let insert = "INSERT IGNORE INTO selkie.webhooks (id, project, name, url, subscriptions, paused, version, \
-             secret_number, token, token_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+             secret_number, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
         let params: Params = (
             row.id.to_string(),
             row.project.as_str(),
@@ -167,13 +176,23 @@ impl Admin {
             row.is_paused,
             row.version,
             row.secret_number,
-            &row.token,
-            row.token_at,
             row.created_at,
             row.updated_at,
         )
             .into();
-        Ok(self.affected(insert, params).await? == 1)
+        let position = "INSERT INTO selkie.webhook_positions (webhook, token, token_at) VALUES (?, ?, ?)";
+        let mut conn = self.conn().await?;
+        let inserting = async {
+            let mut changes = conn.start_transaction(mysql_async::TxOpts::default()).await?;
+            changes.exec_drop(insert, params).await?;
+            let is_new = changes.affected_rows() == 1;
+            if is_new {
+                changes.exec_drop(position, (row.id.to_string(), &row.token, row.token_at)).await?;
+            }
+            changes.commit().await?;
+            Ok(is_new)
+        };
+        self.within(inserting).await
     }
 
     /// Changes a webhook's definition. Its changes go on from where they are.
@@ -236,8 +255,8 @@ impl Admin {
     /// `time`.
     pub async fn failing_webhooks(&self, time: u64) -> Result<Vec<(String, String)>, AdminError> {
         let mut conn = self.conn().await?;
-        let query = "SELECT project, name FROM selkie.webhooks WHERE failing_since <= ? AND NOT paused \
-             ORDER BY project, name";
+        let query = "SELECT project, name FROM selkie.webhooks JOIN selkie.webhook_positions ON webhook = id \
+             WHERE failing_since <= ? AND NOT paused ORDER BY project, name";
         self.within(typed_rows::all(conn.exec_iter(query, (time,)))).await
     }
 
@@ -270,8 +289,11 @@ impl Admin {
         self.within(typed_rows::first(conn.exec_iter(query, (of.to_string(), id)))).await
     }
 
-    /// Returns the delivery that the webhook tries again, before it goes on.
-    pub async fn waiting_delivery(&self, of: Uuid) -> Result<Option<DeliveryRow>, AdminError> {
+    /// Returns the delivery that the webhook tries again from its position `token`, before it goes on. Deletes others: they
+    /// are of couriers that were replaced, and what they had was delivered since.
+    pub async fn waiting_delivery(&self, of: Uuid, token: &str) -> Result<Option<DeliveryRow>, AdminError> {
+        let delete = "DELETE FROM selkie.webhook_deliveries WHERE webhook = ? AND state = 'waiting' AND since <> ?";
+        self.affected(delete, (of.to_string(), token).into()).await?;
         let mut conn = self.conn().await?;
         let query = format!("{DELIVERY} WHERE webhook = ? AND state = 'waiting' ORDER BY id LIMIT 1");
         self.within(typed_rows::first(conn.exec_iter(query, (of.to_string(),)))).await
@@ -280,8 +302,15 @@ impl Admin {
     /// Moves the webhook's position from `token` to `next`. Returns false if the position is another one, because another
     /// origin has delivered.
     pub async fn advance_webhook(&self, of: Uuid, (token, next): (&str, &str), now: u64) -> Result<bool, AdminError> {
-        let advance = "UPDATE selkie.webhooks SET token = ?, token_at = ? WHERE id = ? AND token = ?";
+        let advance = "UPDATE selkie.webhook_positions SET token = ?, token_at = ? WHERE webhook = ? AND token = ?";
         Ok(self.affected(advance, (next, now, of.to_string(), token).into()).await? == 1)
+    }
+
+    /// Notes why the webhook's changes can't be read, or that they can.
+    pub async fn note_fault(&self, of: Uuid, fault: Option<&str>, now: u64) -> Result<(), AdminError> {
+        let note = "UPDATE selkie.webhook_positions SET fault = LEFT(?, 300), \
+             failing_since = IF(? IS NULL, NULL, COALESCE(failing_since, ?)) WHERE webhook = ?";
+        self.affected(note, (fault, fault, now, of.to_string()).into()).await.map(drop)
     }
 
     pub async fn pause_webhook(&self, of: Uuid, reason: &str) -> Result<(), AdminError> {
@@ -309,20 +338,11 @@ impl Admin {
             let mut changes = conn.start_transaction(mysql_async::TxOpts::default()).await?;
             changes
                 .exec_drop(
-                    "UPDATE selkie.webhooks SET token_at = IF(token = ?, token_at, ?), token = ?, \
+                    "UPDATE selkie.webhook_positions SET token_at = IF(token = ?, token_at, ?), token = ?, \
                      delivered_at = COALESCE(?, delivered_at), \
                      failing_since = IF(? IS NULL, NULL, COALESCE(failing_since, ?)), attempts = attempts + 1 \
-                     WHERE id = ? AND token = ?",
-                    (
-                        next,
-                        delivery.attempted_at,
-                        next,
-                        delivered_at,
-                        failing_since,
-                        failing_since,
-                        of.to_string(),
-                        token,
-                    ),
+                     WHERE webhook = ? AND token = ?",
+                    (next, delivery.read_at, next, delivered_at, failing_since, failing_since, of.to_string(), token),
                 )
                 .await?;
             if changes.affected_rows() == 0 {
@@ -332,8 +352,8 @@ impl Admin {
             changes
                 .exec_drop(
                     "INSERT INTO selkie.webhook_deliveries (id, webhook, message, state, changes, body, attempts, status, \
-                     response, millis, created_at, attempted_at, next_attempt_at, next) \
-                     VALUES (NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE \
+                     response, millis, created_at, attempted_at, next_attempt_at, since, next) \
+                     VALUES (NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE \
                      state = VALUE(state), body = VALUE(body), attempts = VALUE(attempts), status = VALUE(status), \
                      response = VALUE(response), millis = VALUE(millis), attempted_at = VALUE(attempted_at), \
                      next_attempt_at = VALUE(next_attempt_at)",
@@ -420,6 +440,7 @@ fn delivery_params(of: Uuid, delivery: &DeliveryRow) -> Params {
         delivery.created_at.into(),
         delivery.attempted_at.into(),
         delivery.next_attempt_at.into(),
+        (&delivery.since).into(),
         (&delivery.next).into(),
     ])
 }

@@ -6,6 +6,7 @@ use crate::database::log_reader::ResyncReason;
 use crate::database::schema_cache::SchemaAge;
 use crate::http::request_context::RequestContext;
 use crate::http::request_metrics::RequestMetrics;
+use crate::project_quota::ProjectQuota;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use crate::webhooks::{Asked, ChangePage, ChangeSource, SourceError};
@@ -19,6 +20,7 @@ use shared::limits::CHANGES_WAIT_MAX;
 use shared::operation::changes::{ChangesCall, ChangesForm};
 use shared::operation::webhook::{ChangeType, WebhookSubscription};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Maximum changes of one delivery.
 const DELIVERY_MAX_CHANGES: usize = 100;
@@ -31,9 +33,14 @@ const ANY: Meaning = Meaning { asked: [0; 16], schema: [0; 16], seen: [0; 16] };
 pub(in crate::http) struct FeedOfWebhooks(pub Arc<ServiceState>);
 
 impl ChangeSource for FeedOfWebhooks {
-    fn changes(&self, asked: Asked, since: String) -> BoxFuture<'static, Result<ChangePage, SourceError>> {
+    fn changes(
+        &self,
+        asked: Asked,
+        since: String,
+        slots: ProjectQuota,
+    ) -> BoxFuture<'static, Result<ChangePage, SourceError>> {
         let app = Arc::clone(&self.0);
-        async move { changes(&app, &asked, &since).await.map_err(|error| source_error(&app, error)) }.boxed()
+        async move { changes(&app, &asked, &since, &slots).await.map_err(|error| source_error(&app, error)) }.boxed()
     }
 
     fn position(&self, asked: Asked) -> BoxFuture<'static, Result<String, SourceError>> {
@@ -50,20 +57,44 @@ fn source_error(app: &ServiceState, error: ChangesError) -> SourceError {
     }
 }
 
-async fn changes(app: &Arc<ServiceState>, asked: &Asked, since: &str) -> Result<ChangePage, ChangesError> {
+async fn changes(
+    app: &Arc<ServiceState>,
+    asked: &Asked,
+    since: &str,
+    slots: &ProjectQuota,
+) -> Result<ChangePage, ChangesError> {
     let (context, call) = request(app, asked)?;
-    let place = Token::read(since, &app.cursors, &asked.project, &ANY).map_err(|fault| match fault {
+    let mut place = Token::read(since, &app.cursors, &asked.project, &ANY).map_err(|fault| match fault {
         TokenFault::Foreign => ChangesError::Resync(ResyncReason::UnknownPosition),
         fault => token_error(fault),
     })?;
     let _slot = app.changes.slot(context.caller(), &call.subscriptions)?;
     let mut reader = Reader::open(&context, &call, SchemaAge::Cached).await?;
     reader.limits.bytes = DELIVERY_BYTES;
-    let page = reader.poll(&context, place, call.wait).await?;
-    app.changes.sent(&page);
-    let next = token(app, asked, page.next);
-    let is_wanted = |json: &Vec<u8>| is_wanted(json, &asked.subscriptions);
-    Ok(ChangePage { changes: page.changes.into_iter().map(|change| change.json).filter(is_wanted).collect(), next })
+    place.check(&reader.now(&context).await?)?;
+    let until = Instant::now() + call.wait;
+    loop {
+        let waiter = app.changes.feed.waiter(reader.subscriptions.waited_for());
+        let slot = slots.take_as(&asked.project, asked.webhook, 1).await;
+        let page = reader.page(&place).await?;
+        app.changes.sent(&page);
+        let is_wanted = |json: &Vec<u8>| is_wanted(json, &asked.subscriptions);
+        let changes: Vec<_> = page.changes.into_iter().map(|change| change.json).filter(is_wanted).collect();
+        let left = until.saturating_duration_since(Instant::now());
+        if !changes.is_empty() || left.is_zero() {
+            return Ok(ChangePage { changes, next: token(app, asked, page.next), slot: Some(slot) });
+        }
+        drop(slot);
+        place = page.next;
+        if page.up_to_date {
+            tokio::select! {
+                _ = waiter.wait(left) => reader.follow().await?,
+                () = app.changes.feed.stopped() => {
+                    return Ok(ChangePage { changes, next: token(app, asked, place), slot: None });
+                }
+            }
+        }
+    }
 }
 
 async fn position(app: &Arc<ServiceState>, asked: &Asked) -> Result<String, ChangesError> {
