@@ -16,7 +16,7 @@ cases! {
 
 /// Columns, and SQL expressions of their values.
 const COLUMNS: &[(&str, &str, &[&str])] = &[
-    ("a", "INT", &["-5", "0", "1", "2", "3", "2147483647"]),
+    ("a", "INT", &["-5", "0", "1", "2", "3", "26", "2147483647"]),
     ("b", "BIGINT UNSIGNED", &["0", "9007199254740993", "18446744073709551615"]),
     ("c", "DECIMAL(12,3)", &["-1.5", "0", "0.25", "123456789.125"]),
     ("f", "FLOAT", &["0.1", "1e20", "-3.5", "16777216"]),
@@ -58,7 +58,13 @@ const GENERATED: &str = "v BIGINT AS (a + 1) VIRTUAL, sg VARCHAR(40) AS (CONCAT(
      eastern VARCHAR(40) CHARACTER SET cp1251 AS (CONCAT(cyrillic, 'ж')) VIRTUAL, part TEXT AS (JSON_EXTRACT(j, '$[1]')) VIRTUAL, \
      seconds TIME AS (ti) VIRTUAL, day DATE AS (MAKEDATE(YEAR(dt), 1)) VIRTUAL, same UUID AS (u) VIRTUAL, \
      bytes VARBINARY(30) AS (CONCAT(vb, x'ff')) VIRTUAL, bits BIT(11) AS (bt) VIRTUAL, \
-     state ENUM('Done','new','x y') AS (e) VIRTUAL";
+     state ENUM('Done','new','x y') AS (e) VIRTUAL, rating INT AS (a / 10) STORED, exact DECIMAL(14,3) AS (a / 3) STORED, \
+     fixed CHAR(12) AS (CONCAT(s, ' ')) STORED, mood ENUM('low','High') AS (IF(a > 1, 'HIGH', 'LOW')) STORED, \
+     moods SET('p','Q','r') AS (IF(a > 1, 'R,q', st)) STORED, nth ENUM('x','y','z') AS (MOD(ABS(a), 3) + 1) STORED, \
+     date DATE AS (MAKEDATE(YEAR(dt), 60)) STORED, hour DATETIME AS (TIMESTAMP(MAKEDATE(YEAR(dt), 60), '12:13:14.6')) VIRTUAL, padded BINARY(6) AS (vb) STORED, \
+     blob_ BLOB AS (CONCAT(bl, x'00')) STORED, year YEAR AS (y) STORED, natural_ BIGINT UNSIGNED AS (b) STORED, \
+     exactly VARCHAR(40) COLLATE utf8mb4_bin AS (s) STORED, document JSON AS (j) STORED, place POINT AS (p) STORED, \
+     zeros INT(8) ZEROFILL AS (zf * 2) STORED, four INET4 AS (i4) STORED, six INET6 AS (i6) STORED";
 
 /// Lets a date have a day that its month lacks.
 const MODE: &str = "SET STATEMENT sql_mode = CONCAT(@@sql_mode, ',ALLOW_INVALID_DATES') FOR ";
@@ -84,6 +90,15 @@ fn lists() -> Vec<Vec<(&'static str, Value)>> {
         narrow(json!({"d": {"gt": "2024-02-29"}}), &["id", "d", "m"]),
         narrow(json!({"u": "123e4567-e89b-42d3-a456-426614174000"}), &["id", "u"]),
         narrow(json!({"y": [2000, 2155]}), &["id", "y"]),
+        narrow(json!({"rating": 3}), &["id", "rating"]),
+        narrow(json!({"exact": "0.667"}), &["id", "exact"]),
+        narrow(json!({"fixed": "AB"}), &["id", "fixed"]),
+        narrow(json!({"mood": "high"}), &["id", "mood", "nth"]),
+        narrow(json!({"moods": "Q,r"}), &["id", "moods"]),
+        narrow(json!({"nth": "y"}), &["id", "nth"]),
+        narrow(json!({"date": {"gt": "2024-02-28"}}), &["id", "date"]),
+        narrow(json!({"hour": "2024-02-29 12:13:14"}), &["id", "hour"]),
+        narrow(json!({"exactly": "a"}), &["id", "exactly"]),
     ]
 }
 
@@ -125,7 +140,12 @@ async fn a_copy_is_what_a_list_answers(host: Host) {
     let rule =
         json!({"read": {"fields": ["id", "a", "s", "v"], "rows": {"a": {"value": {"claim": "n"}, "equality": ">="}}}});
     let role = Caller::new(&db, [("t", rule)], json!({"n": 2}));
-    let mut copies = vec![Copy::with_key(&db, "t", &[], Some(role.key.clone())).await];
+    let rule = json!({"read": {"rows": {"rating": {"value": 3, "equality": "<"}, "mood": "low"}}});
+    let of_generated = Caller::new(&db, [("t", rule)], json!({}));
+    let mut copies = Vec::new();
+    for caller in [&role, &of_generated] {
+        copies.push(Copy::with_key(&db, "t", &[], Some(caller.key.clone())).await);
+    }
     for list in lists() {
         copies.push(Copy::new(&db, "t", &list).await);
     }

@@ -46,13 +46,13 @@ pub fn images(
     for at in key {
         sql.syntax(", ").column(table, *at);
     }
-    let computed: Vec<ImageColumn> = columns.iter().filter_map(|column| as_computed(table, column)).collect();
+    let stages = stages(table, columns);
     sql.syntax(", ").ident(&number).syntax(" FROM (");
-    for one in computed.iter().rev() {
-        with_computed(&mut sql, table, columns, (one, &number));
+    for stage in stages.iter().rev() {
+        with_computed(&mut sql, table, columns, (stage, &number));
     }
     sql.syntax("SELECT ").ident(&number);
-    if !computed.is_empty() {
+    if !stages.is_empty() {
         sql.syntax(", ").ident(&lacks(&number));
     }
     for column in columns {
@@ -69,12 +69,12 @@ pub fn images(
         json_type(&mut sql, table.column(column.column), column);
         sql.numbered(" PATH '$[", column.at).syntax("]' NULL ON EMPTY ERROR ON ERROR");
     }
-    if !computed.is_empty() {
+    if !stages.is_empty() {
         sql.syntax(", ").ident(&lacks(&number)).numbered(" INT PATH '$[", cells_count(columns)).syntax("]'");
     }
     sql.syntax(")) AS images");
-    for one in &computed {
-        compute(&mut sql, table, (one, &number));
+    for stage in &stages {
+        compute(&mut sql, table, (stage, &number));
     }
     sql.syntax(") AS ");
     sql.ident(table.name().as_str());
@@ -89,9 +89,27 @@ fn lacks(number: &str) -> String {
     format!("{number}_lacks")
 }
 
-/// The name of the column with a computed value.
+/// The beginning of the names of columns with computed values.
 fn computed(number: &str) -> String {
     format!("{number}_computed")
+}
+
+/// Returns the generated columns to compute, by stages: an expression may refer to columns of earlier stages. One stage
+/// is one JSON_TABLE, of which MariaDB joins 60 at most, and slowly.
+fn stages(table: &Table, columns: &[ImageColumn]) -> Vec<Vec<ImageColumn>> {
+    let mut stages: Vec<Vec<ImageColumn>> = Vec::new();
+    for column in columns.iter().filter_map(|column| as_computed(table, column)) {
+        let expression = column.expression.as_deref().unwrap_or_default().to_lowercase();
+        let refers_to = |other: &ImageColumn| {
+            let name = table.column(other.column).name.as_str().to_lowercase();
+            expression.contains(&name.replace('`', "``"))
+        };
+        match stages.last_mut() {
+            Some(stage) if !stage.iter().any(refers_to) => stage.push(column),
+            _ => stages.push(vec![column]),
+        }
+    }
+    stages
 }
 
 /// The column as [`compute`] has its value; `None` unless it is a generated one.
@@ -105,15 +123,15 @@ fn as_computed(table: &Table, column: &ImageColumn) -> Option<ImageColumn> {
     })
 }
 
-/// Writes the SELECT of all columns, with the computed value of `one` in rows that lack it, up to its FROM.
-fn with_computed(sql: &mut Builder, table: &Table, columns: &[ImageColumn], (one, number): (&ImageColumn, &str)) {
+/// Writes the SELECT of all columns, with the computed values of `stage` in rows that lack them, up to its FROM.
+fn with_computed(sql: &mut Builder, table: &Table, columns: &[ImageColumn], (stage, number): (&[ImageColumn], &str)) {
     sql.syntax("SELECT ").ident(number).syntax(", ").ident(&lacks(number));
     for column in columns {
         sql.syntax(", ");
-        if column.column == one.column {
+        if let Some(one) = stage.iter().find(|one| one.column == column.column) {
             sql.syntax("IF(").ident(&lacks(number)).syntax(", ");
             value(sql, table.column(one.column), one, |sql| {
-                sql.ident(&computed(number));
+                sql.ident(&format!("{}{}", computed(number), one.at));
             });
             sql.syntax(", ").column(table, one.column).syntax(") AS ");
         }
@@ -122,31 +140,85 @@ fn with_computed(sql: &mut Builder, table: &Table, columns: &[ImageColumn], (one
     sql.syntax(" FROM (");
 }
 
-/// Joins each row with the computed value of a generated column. JSON_TABLE converts the value to the column's type as a
+/// Joins each row with the computed values of generated columns. JSON_TABLE converts a value to the column's type as a
 /// write of the column does.
-fn compute(sql: &mut Builder, table: &Table, (one, number): (&ImageColumn, &str)) {
-    let column = table.column(one.column);
-    let charset = one.collation.as_ref().map(|(charset, _)| &**charset).filter(|charset| *charset != "binary");
-    sql.syntax(") AS images, JSON_TABLE(JSON_ARRAY(IF(").ident(&lacks(number)).syntax(", ");
-    let expression = |sql: &mut Builder, before: &'static str, after: &'static str| {
-        sql.syntax(before).verbatim(one.expression.as_deref().unwrap_or_default());
-        sql.syntax(after);
-    };
+fn compute(sql: &mut Builder, table: &Table, (stage, number): (&[ImageColumn], &str)) {
+    sql.syntax(") AS images, JSON_TABLE(JSON_ARRAY(").list(stage, |sql, one| {
+        sql.syntax("IF(").ident(&lacks(number)).syntax(", ");
+        computed_value(sql, table.column(one.column), one);
+        sql.syntax(", NULL)");
+    });
+    sql.syntax("), '$' COLUMNS (").list(stage.iter().enumerate(), |sql, (at, one)| {
+        sql.ident(&format!("{}{}", computed(number), one.at)).syntax(" ");
+        json_type(sql, table.column(one.column), one);
+        sql.numbered(" PATH '$[", at).syntax("]'");
+    });
+    sql.syntax(")) AS computed");
+}
+
+/// Writes the value of the expression as [`json_type`] reads it.
+fn computed_value(sql: &mut Builder, column: &Column, one: &ImageColumn) {
     sql.syntax(if one.is_base64 { "TO_BASE64(" } else { "" });
+    let is_bytes = one.is_base64 && charset_of(one).is_none();
     match column.kind {
-        Kind::Float | Kind::Double => expression(sql, "(", ") + 0e0"),
-        Kind::Bit => expression(sql, "(", ") + 0"),
-        _ if one.is_base64 && charset.is_none() => expression(sql, "", ""),
-        // JSON_ARRAY would take an expression such as JSON_EXTRACT for JSON, not for a text.
-        _ => {
-            expression(sql, "CONVERT((", ") USING ");
-            sql.word(charset.unwrap_or("utf8mb4")).syntax(")");
+        Kind::Float | Kind::Double => expression(sql, "(", one, ") + 0e0"),
+        Kind::Bit => expression(sql, "(", one, ") + 0"),
+        Kind::Enum | Kind::Set if !is_bytes => members(sql, column, one),
+        // MariaDB pads a BINARY, as which JSON_TABLE does not read the value.
+        Kind::Bytes if column.type_text.starts_with("binary(") => {
+            expression(sql, "CAST((", one, ") AS ");
+            sql.type_name(&column.type_text).syntax(")");
         }
+        _ if is_bytes => expression(sql, "", one, ""),
+        // JSON_ARRAY would take an expression such as JSON_EXTRACT for JSON, not for a text.
+        _ => as_text(sql, one),
     }
     sql.syntax(if one.is_base64 { ")" } else { "" });
-    sql.syntax(", NULL)), '$' COLUMNS (").ident(&computed(number)).syntax(" ");
-    json_type(sql, column, one);
-    sql.syntax(" PATH '$[0]')) AS computed");
+}
+
+fn charset_of(image: &ImageColumn) -> Option<&str> {
+    image.collation.as_ref().map(|(charset, _)| &**charset).filter(|charset| *charset != "binary")
+}
+
+fn expression(sql: &mut Builder, before: &'static str, image: &ImageColumn, after: &'static str) {
+    sql.syntax(before).verbatim(image.expression.as_deref().unwrap_or_default());
+    sql.syntax(after);
+}
+
+fn as_text(sql: &mut Builder, image: &ImageColumn) {
+    expression(sql, "CONVERT((", image, ") USING ");
+    sql.word(charset_of(image).unwrap_or("utf8mb4")).syntax(")");
+}
+
+/// Writes the members of an ENUM or SET, in their spelling, that the expression names, or that it has the numbers of.
+fn members(sql: &mut Builder, column: &Column, image: &ImageColumn) {
+    let collation = image.collation.as_ref().map_or("utf8mb4_general_ci", |(_, collation)| &**collation);
+    let member = |sql: &mut Builder, member: &str| {
+        sql.param(Param::Text(member.into()));
+    };
+    let named = |sql: &mut Builder| {
+        as_text(sql, image);
+        sql.syntax(" COLLATE ").word(collation);
+    };
+    expression(sql, "CONVERT(IF((", image, ") IS NULL, NULL, ");
+    if column.kind == Kind::Enum {
+        expression(sql, "ELT(IF(COERCIBILITY((", image, ")) = COERCIBILITY(1), (");
+        expression(sql, "", image, "), FIELD(");
+        named(sql);
+        sql.syntax(", ").list(column.values.iter(), member).syntax(")) + 1, '', ");
+        sql.list(column.values.iter(), member).syntax(")");
+    } else {
+        expression(sql, "IF(COERCIBILITY((", image, ")) = COERCIBILITY(1), MAKE_SET((");
+        expression(sql, "", image, "), ");
+        sql.list(column.values.iter(), member).syntax("), CONCAT_WS(','");
+        for one in column.values.iter() {
+            sql.syntax(", IF(FIND_IN_SET(").param(Param::Text(one.into())).syntax(", ");
+            named(sql);
+            sql.syntax("), ").param(Param::Text(one.into())).syntax(", NULL)");
+        }
+        sql.syntax("))");
+    }
+    sql.syntax(") USING ").word(charset_of(image).unwrap_or("utf8mb4")).syntax(")");
 }
 
 /// The number of cells of a logged row, which may have columns that the table's description lacks.
