@@ -6,6 +6,7 @@ mod differential;
 mod events;
 mod life;
 mod limits;
+mod memory;
 mod operating;
 mod pages;
 mod refusals;

@@ -32,8 +32,8 @@ pub struct Subscriptions {
 }
 
 impl Followed {
-    pub fn new(subscription: &Subscription, access: TableAccess) -> Result<Self, Problem> {
-        let plan = plan::follow(&subscription.read, &access.scope())?;
+    pub fn new(subscription: &Subscription, access: TableAccess, max_rows: Option<u64>) -> Result<Self, Problem> {
+        let plan = plan::follow(&subscription.read, &access.scope(), max_rows)?;
         let table = access.table();
         let path = TablePath { database: table.database().clone(), table: table.name().clone() };
         Ok(Self { id: subscription.id.clone(), path, plan, access, facts: None })
@@ -51,11 +51,14 @@ impl Followed {
         &self.plan
     }
 
-    /// Renders the list whose changes the subscription follows, for a snapshot. The key's values come after the cells
-    /// of each row.
-    pub fn list(&self) -> Statement {
-        let scope = self.access.scope();
-        sql::select_with_key(self.plan.select.clone(), &self.plan.key, &scope)
+    /// Renders the read of the subscription's records. The key's values come after the cells of each row.
+    pub fn snapshot(&self) -> Statement {
+        sql::select_with_key(self.plan.of_snapshot(), &self.plan.key, &self.access.scope())
+    }
+
+    /// Renders the list whose changes the subscription follows.
+    fn list(&self) -> Statement {
+        sql::select_with_key(self.plan.select.clone(), &self.plan.key, &self.access.scope())
     }
 
     /// Renders the read of the logged rows in `document`, as the list would show them. `columns` come from

@@ -3,6 +3,7 @@
 mod errors;
 mod events;
 mod for_webhooks;
+mod snapshot;
 
 use super::held;
 use super::records::Tables;
@@ -12,10 +13,10 @@ use super::stream::{self, StreamLimits};
 use crate::changes::{
     ChangesError, Followed, PAGE_BYTES, Page, PageLimits, Pager, Place, Subscriptions, Token, TokenFault,
 };
-use crate::database::log_reader::{LogError, ResyncReason, TableFacts};
-use crate::database::run::snapshot::{self, SnapshotList};
+use crate::database::ReadFrom;
+use crate::database::log_reader::{ResyncReason, TableFacts};
+use crate::database::run::snapshot::log_facts;
 use crate::database::schema_cache::SchemaAge;
-use crate::database::{DbError, Lease, ReadFrom};
 use crate::project_quota::Guard;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
@@ -33,6 +34,7 @@ use shared::format::Format;
 use shared::limits::UNCOUNTED_ANSWER_MAX_BYTES;
 use shared::operation::TablePath;
 use shared::operation::changes::{ChangesCall, ChangesForm};
+use snapshot::SnapshotOfEvents;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,12 +56,18 @@ struct Reader {
     form: ChangesForm,
 }
 
-/// A snapshot, with which an event stream begins. Holds a connection until the client has received all records.
-struct SnapshotOfEvents {
-    lease: Lease,
-    lists: Vec<SnapshotList>,
-    connection: Guard,
-    time: Duration,
+/// What follows the changes of a page or transaction, or the records of a snapshot.
+struct Trailer<'a> {
+    next: &'a Place,
+    up_to_date: bool,
+    /// Whether a snapshot lacks records, because the role or the service allow no more.
+    limited: bool,
+}
+
+impl<'a> Trailer<'a> {
+    fn of(page: &'a Page) -> Self {
+        Self { next: &page.next, up_to_date: page.up_to_date, limited: false }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -120,10 +128,11 @@ fn reload_schema(context: &RequestContext, call: &ChangesCall) {
 impl Reader {
     async fn open(context: &RequestContext, call: &ChangesCall, age: SchemaAge) -> Result<Self, ChangesError> {
         let (app, caller) = (context.app(), context.caller());
+        let max_rows = context.plan_limits().read_max_rows;
         let mut all = Vec::with_capacity(call.subscriptions.len());
         for subscription in &call.subscriptions {
             let access = Tables::one(app, caller, &subscription.read.table, age).await?;
-            all.push(Followed::new(subscription, access)?);
+            all.push(Followed::new(subscription, access, max_rows)?);
         }
         let subscriptions = Subscriptions::new(&call.subscriptions, all);
         let limits = PageLimits { rows: call.limit, bytes: PAGE_BYTES, statement: context.limit() };
@@ -200,7 +209,7 @@ impl Reader {
     /// Returns the place after all transactions that are committed now.
     async fn now(&self, context: &RequestContext) -> Result<Place, ChangesError> {
         let mut lease = context.lease(ReadFrom::Primary).await?;
-        let facts = snapshot::log_facts(&mut lease, context.limit()).await??;
+        let facts = log_facts(&mut lease, context.limit()).await??;
         Ok(Place { position: facts.position, within: None })
     }
 
@@ -262,7 +271,7 @@ impl Reader {
                 out.extend_from_slice(&change.json);
                 out.push(b'\n');
             }
-            self.write_trailer(page, &mut out);
+            self.write_trailer(&Trailer::of(page), &mut out);
             out.push(b'\n');
             return respond::with_type(out.into(), Format::NdJson.content_type());
         }
@@ -273,98 +282,21 @@ impl Reader {
         }
         out.extend_from_slice(b"],");
         let start = out.len();
-        self.write_trailer(page, &mut out);
+        self.write_trailer(&Trailer::of(page), &mut out);
         // Without its opening brace, the trailer continues the envelope.
         out.remove(start);
         respond::json(out)
     }
 
-    fn write_trailer(&self, page: &Page, out: &mut Vec<u8>) {
+    fn write_trailer(&self, trailer: &Trailer<'_>, out: &mut Vec<u8>) {
+        let Trailer { next, up_to_date, limited } = trailer;
         out.extend_from_slice(br#"{"next":"#);
-        write_string(out, &self.token(&page.next));
-        out.extend_from_slice(if page.up_to_date { br#","upToDate":true"# } else { br#","upToDate":false"# });
+        write_string(out, &self.token(next));
+        out.extend_from_slice(if *up_to_date { br#","upToDate":true"# } else { br#","upToDate":false"# });
+        out.extend_from_slice(if *limited { br#","limited":true"# } else { b"" });
         out.extend_from_slice(br#","position":"#);
-        write_string(out, &format!("gtid:{}", page.next.position));
+        write_string(out, &format!("gtid:{}", next.position));
         out.push(b'}');
-    }
-
-    /// Streams every matching record, then the token. An event stream goes on with changes.
-    async fn snapshot(self, context: &RequestContext, slot: Guard) -> Result<Response, ChangesError> {
-        let mut lease = context.lease(ReadFrom::Primary).await?;
-        snapshot::log_facts(&mut lease, context.limit()).await??;
-        let position = snapshot::begin_snapshot(&mut lease, context.limit()).await?;
-        let position = position.ok_or_else(|| {
-            LogError::Unavailable("MariaDB tells no position of a snapshot: use an engine with transactions.".into())
-        })?;
-        let place = Place { position, within: None };
-        if self.form == ChangesForm::Events {
-            let (app, caller) = (context.app(), context.caller());
-            let shares = app.streams.of(caller.account());
-            let connection = shares.try_take_as(caller.project(), caller.key_id(), 1);
-            let connection = connection.map_err(|refused| refused.into_problem("streamed answers"))?;
-            let records = SnapshotOfEvents { lease, lists: self.lists(), connection, time: app.streams.timeout() };
-            return Ok(self.events(context, Some(records), Page { next: place, ..Page::default() }, slot));
-        }
-        let (limits, guard) = context.stream()?;
-        let limit = context.limit();
-        let chunks: Chunks = Box::pin(try_stream! {
-            let _slot = slot;
-            {
-                let mut parts = pin!(self.records(lease, self.lists(), limit));
-                while let Some(chunk) = parts.next().await {
-                    yield chunk?;
-                }
-            }
-            let mut out = Vec::new();
-            self.write_trailer(&Page { next: place, up_to_date: true, ..Page::default() }, &mut out);
-            out.push(b'\n');
-            yield Bytes::from(out);
-        });
-        let body = stream::body([], chunks, Format::NdJson.cut_mark(), limits, guard);
-        Ok(respond::with_type(body, Format::NdJson.content_type()))
-    }
-
-    fn lists(&self) -> Vec<SnapshotList> {
-        let list = |followed: &Followed| SnapshotList {
-            statement: followed.list(),
-            layout: Arc::clone(followed.plan().select.layout()),
-        };
-        self.subscriptions.all.iter().map(list).collect()
-    }
-
-    /// Streams the records of a snapshot as messages.
-    fn records(
-        &self,
-        lease: Lease,
-        lists: Vec<SnapshotList>,
-        limit: Duration,
-    ) -> impl Stream<Item = Result<Bytes, StreamError>> + Send {
-        snapshot::snapshot(lease, lists, limit).map(|rows: Result<_, DbError>| {
-            let (list, rows) = rows.map_err(|error| StreamError(error.to_string()))?;
-            let id = self.subscriptions.all[list].id.as_deref();
-            let mut out = Vec::new();
-            let mut json = Vec::new();
-            for at in 0..rows.count() {
-                json.clear();
-                json.extend_from_slice(br#"{"type":"insert","snapshot":true,"key":"#);
-                rows.write_key(at, &mut json);
-                json.extend_from_slice(br#","record":"#);
-                rows.write_record(at, &mut json);
-                if let Some(id) = id {
-                    json.extend_from_slice(br#","subscription":"#);
-                    write_string(&mut json, id);
-                }
-                json.push(b'}');
-                match self.form {
-                    ChangesForm::Events => write_event("change", None, &json, &mut out),
-                    ChangesForm::Page | ChangesForm::Lines => {
-                        out.extend_from_slice(&json);
-                        out.push(b'\n');
-                    }
-                }
-            }
-            Ok(Bytes::from(out))
-        })
     }
 
     fn events(
@@ -378,12 +310,15 @@ impl Reader {
         let guard = context.app().metrics.stream();
         let limit = context.limit();
         let chunks: Chunks = Box::pin(try_stream! {
+            let mut is_cut = false;
             if let Some(SnapshotOfEvents { lease, lists, connection, time }) = records {
                 let _connection = connection;
                 let until = Instant::now() + time;
                 let mut parts = pin!(self.records(lease, lists, limit));
-                while let Some(chunk) = parts.next().await {
-                    yield chunk?;
+                while let Some(part) = parts.next().await {
+                    let (chunk, is_cut_here) = part?;
+                    is_cut |= is_cut_here;
+                    yield chunk;
                     if Instant::now() > until {
                         Err(StreamError("the snapshot took too long".to_owned()))?;
                     }
@@ -392,7 +327,7 @@ impl Reader {
             let mut place = first.next.clone();
             let mut told = place.clone();
             let mut told_at = Instant::now();
-            let events = self.write_events(&first, true);
+            let events = self.write_events(&first, Some(is_cut));
             drop(first);
             match self.held(events.len()) {
                 Ok(_held) => yield events,
@@ -415,7 +350,7 @@ impl Reader {
                 if let Some(last) = page.changes.last() {
                     told.clone_from(&last.after);
                     told_at = Instant::now();
-                    let events = self.write_events(&page, false);
+                    let events = self.write_events(&page, None);
                     drop(page);
                     match self.held(events.len()) {
                         Ok(_held) => yield events,
@@ -456,9 +391,10 @@ impl Reader {
     }
 
     /// Writes the changes of a page as events `change`, and an event `transaction` after the last change of each
-    /// transaction: a client may apply the transaction then. With `is_first`, a page without changes gets an event
-    /// `transaction` too, which tells the client the token from which the stream goes on.
-    fn write_events(&self, page: &Page, is_first: bool) -> Bytes {
+    /// transaction: a client may apply the transaction then. If the page is the first one, it gets an event
+    /// `transaction` even without changes, which tells the client the token from which the stream goes on, and whether
+    /// the snapshot before it is cut (`first`).
+    fn write_events(&self, page: &Page, first: Option<bool>) -> Bytes {
         self.app.changes.sent(page);
         let mut out = Vec::new();
         for change in &page.changes {
@@ -466,11 +402,11 @@ impl Reader {
             write_event("change", Some(&token), &change.json, &mut out);
             if change.ends_transaction {
                 let up_to_date = page.up_to_date && std::ptr::eq(change, page.changes.last().unwrap_or(change));
-                self.write_transaction_event(&change.after, up_to_date, &mut out);
+                self.write_transaction_event(&Trailer { next: &change.after, up_to_date, limited: false }, &mut out);
             }
         }
-        if is_first && page.changes.is_empty() {
-            self.write_transaction_event(&page.next, true, &mut out);
+        if let Some(limited) = first.filter(|_| page.changes.is_empty()) {
+            self.write_transaction_event(&Trailer { next: &page.next, up_to_date: true, limited }, &mut out);
         }
         Bytes::from(out)
     }
@@ -482,14 +418,14 @@ impl Reader {
         }
         told.clone_from(place);
         let mut out = Vec::new();
-        self.write_transaction_event(place, up_to_date, &mut out);
+        self.write_transaction_event(&Trailer { next: place, up_to_date, limited: false }, &mut out);
         Bytes::from(out)
     }
 
-    fn write_transaction_event(&self, place: &Place, up_to_date: bool, out: &mut Vec<u8>) {
+    fn write_transaction_event(&self, trailer: &Trailer<'_>, out: &mut Vec<u8>) {
         let mut json = Vec::new();
-        self.write_trailer(&Page { next: place.clone(), up_to_date, ..Page::default() }, &mut json);
-        write_event("transaction", Some(&self.token(place)), &json, out);
+        self.write_trailer(trailer, &mut json);
+        write_event("transaction", Some(&self.token(trailer.next)), &json, out);
     }
 
     fn last_event(&self, error: ChangesError) -> Bytes {

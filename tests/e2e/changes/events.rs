@@ -21,20 +21,20 @@ cases! {
 const THINGS: &str = "CREATE TABLE things (id INT PRIMARY KEY, v INT)";
 
 #[derive(Clone, Debug, PartialEq)]
-struct Event {
-    name: String,
+pub(super) struct Event {
+    pub(super) name: String,
     id: Option<String>,
-    data: Value,
+    pub(super) data: Value,
 }
 
 /// The events of a stream; comments are left out.
-struct Events {
+pub(super) struct Events {
     bytes: Pin<Box<dyn Stream<Item = reqwest::Result<bytes::Bytes>>>>,
     text: String,
 }
 
 impl Events {
-    async fn open(call: Call, last: Option<&str>) -> Self {
+    pub(super) async fn open(call: Call, last: Option<&str>) -> Self {
         let request = call.header("accept", "text/event-stream").request();
         let request = match last {
             Some(id) => request.header("last-event-id", id),
@@ -47,7 +47,7 @@ impl Events {
     }
 
     /// Returns the next event; `None` at the stream's end.
-    async fn next(&mut self) -> Option<Event> {
+    pub(super) async fn next(&mut self) -> Option<Event> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\n\n") {
                 let (block, rest) = (block.to_owned(), rest.to_owned());

@@ -1,5 +1,6 @@
 //! The caller sees what a list would show it, and nothing else.
 
+use super::events::Events;
 use super::{Copy, call};
 use crate::host::Host;
 use crate::roles::{Caller, create_role, role_of, set_role_in};
@@ -12,6 +13,7 @@ cases! {
     Both: [
         a_role_sees_its_rows_and_fields_before_and_after,
         a_role_that_changes_ends_its_tokens,
+        a_snapshot_ends_at_the_maximum_of_the_role,
         a_role_follows_only_what_it_reads,
         nobody_follows_what_the_project_does_not_own,
         a_revoked_key_ends_a_wait,
@@ -64,6 +66,38 @@ async fn a_role_that_changes_ends_its_tokens(host: Host) {
         (answer.status != 200).then(|| answer.refused(ErrorCode::ResyncRequired)["details"]["reason"].clone())
     });
     assert_eq!(reason.await, "role_changed");
+}
+
+async fn a_snapshot_ends_at_the_maximum_of_the_role(host: Host) {
+    let db = TestDb::new(host, &[NOTES]).await;
+    db.exec("INSERT INTO notes SELECT seq, 'ann', '', seq FROM seq_1_to_5").await;
+    let mut role = role_of(&db, [("notes", json!({"read": {"fields": ["id", "title"]}}))]);
+    role["maxRows"] = json!(3);
+    let ann = Caller::with_role(&db, &create_role(&role), json!({}));
+    for (options, ids, is_limited) in [
+        ("", &[1, 2, 3][..], true),
+        ("&query={\"id\":{\"gt\":2}}", &[3, 4, 5], false),
+        ("&query={\"id\":{\"gt\":1}}", &[2, 3, 4], true),
+    ] {
+        let snapshot = || call(&db, "notes", &format!("snapshot=true{options}")).key(&ann.key);
+        let text = snapshot().send().await.text();
+        let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let last = lines.pop().expect("a last line");
+        assert_eq!(lines.iter().map(|line| line["key"].clone()).collect::<Vec<_>>(), ids);
+        assert_eq!((&last["upToDate"], last["limited"] == true), (&json!(true), is_limited), "{last}");
+        let mut events = Events::open(snapshot(), None).await;
+        for id in ids {
+            assert_eq!(events.next().await.expect("an event").data["key"], *id);
+        }
+        let last = events.next().await.expect("an event");
+        assert_eq!((&*last.name, last.data["limited"] == true), ("transaction", is_limited), "{last:?}");
+    }
+    // Each subscription has as many.
+    let subscription = json!({"database": db.name, "table": "notes"});
+    let body = json!({"subscriptions": [subscription, subscription], "snapshot": true});
+    let text = super::post(host, &body).key(&ann.key).send().await.text();
+    assert_eq!(text.lines().count(), 7);
+    assert!(text.lines().last().expect("a line").contains(r#""limited":true"#), "{text}");
 }
 
 async fn a_role_follows_only_what_it_reads(host: Host) {

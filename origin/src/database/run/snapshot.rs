@@ -1,6 +1,7 @@
 //! Reads whole lists as they were at one position of the log, without locking tables.
 
 use super::images::SeenRows;
+use super::related::size;
 use super::{SNAPSHOT, SessionEffect, bind, decoders, within, within_since};
 use crate::database::DbError;
 use crate::database::connection::Connection;
@@ -15,15 +16,27 @@ use mysql_async::prelude::Queryable as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A list, and the index of the subscription that it is of.
 #[derive(Debug)]
 pub struct SnapshotList {
     pub statement: Statement,
     pub layout: Arc<Layout>,
+    /// The maximum number of rows, which the statement may exceed.
+    pub maximum: Option<u64>,
 }
 
-/// Rows that are written at once.
-const ROWS: usize = 64;
+/// Some rows of a list.
+#[derive(Debug)]
+pub struct SnapshotPart {
+    /// The index of the list.
+    pub list: usize,
+    pub rows: SeenRows,
+    /// Whether the list has more rows than its maximum.
+    pub is_cut: bool,
+}
+
+/// Rows, and bytes of rows, at which a part ends.
+const PART_ROWS: usize = 64;
+const PART_BYTES: usize = 128 * 1024;
 
 /// Returns what MariaDB says of its log at the lease's host.
 pub async fn log_facts(
@@ -56,14 +69,14 @@ pub async fn begin_snapshot(lease: &mut Lease, limit: Duration) -> Result<Option
     lease.run(SessionEffect::Nothing, limit, None, work).await
 }
 
-/// Streams the rows of the lists, some at a time, with the index of their list. `limit` is the time limit for each step.
+/// Streams the rows of the lists, some at a time. `limit` is the time limit for each step.
 pub fn snapshot(
     mut lease: Lease,
     lists: Vec<SnapshotList>,
     limit: Duration,
-) -> impl Stream<Item = Result<(usize, SeenRows), DbError>> + Send {
+) -> impl Stream<Item = Result<SnapshotPart, DbError>> + Send {
     async_stream::try_stream! {
-        for (index, SnapshotList { statement, layout }) in lists.into_iter().enumerate() {
+        for (list, SnapshotList { statement, layout, maximum }) in lists.into_iter().enumerate() {
             let (text, params) = statement.into_parts();
             lease.begin();
             let bound = lease.limit(limit);
@@ -74,10 +87,16 @@ pub fn snapshot(
                 Err(error) => Err(lease.failed_and_reset(error).await)?,
             };
             let decoders = decoders(Some(&layout.kinds), &result.columns().unwrap_or_default());
-            let mut rows = Vec::with_capacity(ROWS);
+            let (mut rows, mut bytes) = (Vec::with_capacity(PART_ROWS), 0);
+            let (mut count, mut is_cut) = (0, false);
             loop {
                 match within_since(Instant::now(), bound.clone(), result.next()).await {
-                    Ok(Some(row)) => rows.push(Some(row)),
+                    Ok(Some(_)) if maximum == Some(count) => is_cut = true,
+                    Ok(Some(row)) => {
+                        count += 1;
+                        bytes += size(&row);
+                        rows.push(Some(row));
+                    }
                     Ok(None) => break,
                     Err(error) => {
                         drop(result);
@@ -85,14 +104,16 @@ pub fn snapshot(
                         return;
                     }
                 }
-                if rows.len() == ROWS {
-                    yield (index, SeenRows::of_list(std::mem::take(&mut rows), decoders.clone(), &layout));
+                if rows.len() == PART_ROWS || bytes >= PART_BYTES {
+                    bytes = 0;
+                    let rows = SeenRows::of_list(std::mem::take(&mut rows), decoders.clone(), &layout);
+                    yield SnapshotPart { list, rows, is_cut };
                 }
             }
             drop(result);
             lease.end();
-            if !rows.is_empty() {
-                yield (index, SeenRows::of_list(rows, decoders, &layout));
+            if is_cut || !rows.is_empty() {
+                yield SnapshotPart { list, rows: SeenRows::of_list(rows, decoders, &layout), is_cut };
             }
         }
         lease.reset_if_dirty().await;

@@ -14,11 +14,14 @@ pub struct FollowedRead {
     pub select: Select,
     /// The columns that identify a record: those of an `{id}`, or else of another readable unique key.
     pub key: Vec<usize>,
+    /// The maximum number of records of a snapshot, if the caller's role or the service allow fewer than the read asks
+    /// for.
+    pub maximum: Option<u64>,
     /// An integer column that has the same value in every record of the list, and that value in digits.
     pub equals: Option<(usize, String)>,
 }
 
-pub fn follow(read: &Read, scope: &Scope<'_>) -> Result<FollowedRead, Problem> {
+pub fn follow(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> Result<FollowedRead, Problem> {
     let refuse = |why: &str| Problem::new(ErrorCode::InvalidQueryOption, why.to_owned());
     let table = scope.root();
     if table.traits().view {
@@ -50,9 +53,18 @@ pub fn follow(read: &Read, scope: &Scope<'_>) -> Result<FollowedRead, Problem> {
         ))
         .with_hint("Changes name records by their key: add a primary key, or add its fields to the role."));
     }
+    let maximum = max_rows.filter(|most| read.window.limit.is_none_or(|limit| limit > *most));
     let select = Select { limit: read.window.limit, ..select };
     let equals = select.filter.as_ref().and_then(|filter| integer_equality(filter, scope));
-    Ok(FollowedRead { key, equals, select })
+    Ok(FollowedRead { key, maximum, equals, select })
+}
+
+impl FollowedRead {
+    /// Returns the read of a snapshot. The row after the [`maximum`](Self::maximum) shows that more match.
+    pub fn of_snapshot(&self) -> Select {
+        let limit = self.maximum.map(|most| most.saturating_add(1)).or(self.select.limit);
+        Select { limit, ..self.select.clone() }
+    }
 }
 
 fn integer_equality(filter: &Predicate, scope: &Scope<'_>) -> Option<(usize, String)> {

@@ -1,0 +1,67 @@
+//! The origin's memory while it serves long rows and wide tables.
+
+use crate::host::{Call, Host};
+use crate::service::{Edge, Service};
+use reqwest::Method;
+
+cases! {
+    Own: [
+        a_snapshot_holds_few_long_rows_at_once,
+    ],
+}
+
+const MIB: u64 = 1024 * 1024;
+
+struct World {
+    service: Service,
+}
+
+impl World {
+    async fn start(tables: &str) -> Self {
+        let service = tokio::task::spawn_blocking(|| Service::start(Edge::Without, &[])).await;
+        let world = Self { service: service.expect("a task").expect("a service") };
+        world.root(tables);
+        world
+    }
+
+    fn root(&self, statements: &str) {
+        self.service.root_sql(&format!("USE {}; {statements}", self.service.database)).expect("root");
+    }
+
+    fn changes(&self, options: &str) -> Call {
+        let path = format!("/api/v1/changes/{}/t?{options}", self.service.database);
+        Call::new(&self.service.origin, Method::GET, &path).key(&self.service.full_key)
+    }
+
+    /// The origin's peak memory so far, in bytes.
+    fn peak(&self) -> u64 {
+        let processes = self.service.processes();
+        let (id, _) = processes.iter().find(|(_, name)| !name.contains("mariadbd")).expect("the origin");
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("its status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
+    }
+
+    async fn stop(self) {
+        let stopped = tokio::task::spawn_blocking(move || self.service.stop());
+        stopped.await.expect("a task").expect("a stop");
+    }
+}
+
+async fn a_snapshot_holds_few_long_rows_at_once(_: Host) {
+    let world = World::start(
+        "CREATE TABLE t (id INT PRIMARY KEY, value LONGBLOB); \
+         INSERT INTO t SELECT seq, REPEAT('x', 4000000) FROM seq_1_to_30",
+    )
+    .await;
+    let before = world.peak();
+    let mut answer = world.changes("snapshot=true").request().send().await.expect("a response");
+    let mut bytes = 0;
+    while let Some(chunk) = answer.chunk().await.expect("a chunk") {
+        bytes += chunk.len() as u64;
+    }
+    assert!(bytes > 120 * MIB, "{bytes}");
+    let growth = world.peak() - before;
+    assert!(growth < 80 * MIB, "{growth} bytes");
+    world.stop().await;
+}
