@@ -2,21 +2,25 @@
 //! would show them, and stops at a limit. The content of a full page follows from the place, the subscriptions and the
 //! limit, so every origin returns the same page.
 
+mod builder;
+
 use super::catch_up::CatchUps;
 use super::feed::{Feed, Recent};
-use super::message::{Change, SeenChange, finish};
+use super::message::{Change, SeenChange};
 use super::shared_reads::SharedReads;
 use super::subscription::{Followed, Subscriptions};
 use super::token::Place;
 use super::{ChangesError, ResyncReason};
-use crate::database::log_position::LogPosition;
 use crate::database::log_reader::{LogPiece, LoggedTable, RowChange, TableFacts};
 use crate::database::position::Gtid;
 use crate::database::run::images::SeenRows;
 use crate::database::{DbError, Lessee, Pools};
+use crate::project_quota::{Guard, ProjectQuota};
 use crate::query::sql::ImageColumn;
+use builder::Builder;
 use futures_util::future::try_join_all;
-use shared::limits::SUBSCRIPTIONS_MAX_COUNT;
+use shared::error::Problem;
+use shared::limits::{SUBSCRIPTIONS_MAX_COUNT, UNCOUNTED_ANSWER_MAX_BYTES};
 use shared::operation::TablePath;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +29,11 @@ use std::time::{Duration, Instant};
 /// rows have [`BATCH_BYTES`].
 const BATCH_MAX_ROWS: usize = 1_000;
 const BATCH_BYTES: usize = 2 * 1024 * 1024;
+/// Bytes of memory that a read takes for each byte of its logged rows: the document, the answer, its decoded rows, the
+/// changes as JSON.
+const READ_MEMORY: usize = 4;
+/// Maximum time for which a page waits for the memory of a read.
+const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Bytes of changes at which a page of the API ends.
 pub const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// The time after which a page ends even if it has few changes, because the log has few rows of the followed tables.
@@ -50,6 +59,8 @@ pub struct Page {
     pub next: Place,
     /// Whether the page reached the end of the log.
     pub up_to_date: bool,
+    /// The memory of a long page, as JSON and in an answer.
+    pub held: Option<Guard>,
 }
 
 pub struct Pager<'a> {
@@ -59,6 +70,8 @@ pub struct Pager<'a> {
     pub pools: &'a Arc<Pools>,
     pub lessee: Lessee<'a>,
     pub subscriptions: &'a Subscriptions,
+    /// Shared with the answers that are held as a whole.
+    pub memory: &'a ProjectQuota,
     pub limits: PageLimits,
 }
 
@@ -240,10 +253,57 @@ impl Pager<'_> {
                 Item::End(_) => None,
             })
             .collect();
+        let held = match self.memory_of(&rows) {
+            None => None,
+            Some(bytes) => match self.take(builder, bytes).await? {
+                Some(held) => Some(held),
+                None => {
+                    builder.is_full = true;
+                    return Ok(());
+                }
+            },
+        };
+        let added = self.add_rows(builder, items, &rows).await;
+        builder.hold(self.memory, self.lessee);
+        drop(held);
+        added
+    }
+
+    /// Returns the memory that a read of the rows takes, if it counts.
+    fn memory_of(&self, rows: &[&Row]) -> Option<u64> {
+        let seen_by = |row: &&&Row| {
+            let path = &row.table().path;
+            self.subscriptions.all.iter().filter(|followed| followed.path() == path).count()
+        };
+        let seen: usize = rows.iter().map(|row| row.change().bytes() * seen_by(&row)).sum();
+        let bytes = match rows {
+            // Of a row alone, only what one subscription sees is read at a time, and then the page may be full.
+            [row] => seen.min(row.change().bytes() + PAGE_BYTES),
+            _ => seen,
+        };
+        let bytes = (bytes * READ_MEMORY) as u64;
+        (bytes > UNCOUNTED_ANSWER_MAX_BYTES).then(|| bytes.min(self.memory.share()))
+    }
+
+    /// Takes memory for a read. If there is none now, returns `None` for a page with changes, which ends instead: pages
+    /// that wait for memory must hold none.
+    async fn take(&self, builder: &Builder, bytes: u64) -> Result<Option<Guard>, Problem> {
+        let Lessee { project, caller, .. } = self.lessee;
+        match self.memory.try_take_as(project, caller, bytes) {
+            Ok(held) => Ok(Some(held)),
+            Err(_) if !builder.changes.is_empty() => Ok(None),
+            Err(refused) => {
+                let taken = tokio::time::timeout(MEMORY_WAIT_MAX, self.memory.take_as(project, caller, bytes)).await;
+                taken.map(Some).map_err(|_| refused.into_problem("bytes of long answers"))
+            }
+        }
+    }
+
+    async fn add_rows(&self, builder: &mut Builder, items: &[Item], rows: &[&Row]) -> Result<(), ChangesError> {
         let mut seen = Vec::new();
         if rows.len() > 1 {
             for followed in &self.subscriptions.all {
-                seen.push(self.read(followed, &rows).await?);
+                seen.push(self.read(followed, rows).await?);
             }
         }
         let mut next = 0;
@@ -338,146 +398,5 @@ impl Pager<'_> {
             error => error.into(),
         })?;
         Ok(Some(Seen { rows, numbers }))
-    }
-}
-
-#[derive(Default)]
-struct Builder {
-    began_at: Place,
-    place: Place,
-    changes: Vec<Change>,
-    /// The last change. It is not in `changes` yet, since the page does not know whether the change is the last one of
-    /// its transaction.
-    pending: Option<Pending>,
-    bytes: usize,
-    row_number: u64,
-    /// The transaction within which the page begins, until the end of that transaction was read.
-    resumed_in: Option<Gtid>,
-    /// The last piece that was read, unless its transaction ends with it.
-    after_piece: Option<(Gtid, u32)>,
-    is_full: bool,
-    /// Whether the page ends before a break: the request for the next page then fails with the reason of the break.
-    is_broken: bool,
-}
-
-struct Pending {
-    gtid: Gtid,
-    /// The number of the row in its transaction × [`CHANGES_PER_ROW`], plus the index of the subscription ×
-    /// [`CHANGES_PER_SUBSCRIPTION`], plus the index of the change.
-    number: u64,
-    json: Vec<u8>,
-}
-
-impl Builder {
-    fn is_at_limit(&self, limits: PageLimits) -> bool {
-        self.changes.len() + usize::from(self.pending.is_some()) >= limits.rows || self.bytes >= limits.bytes
-    }
-
-    /// Whether earlier pages returned all changes of the row. If they returned only some, the row is read again.
-    fn skips(&self, gtid: Gtid, row: u64) -> bool {
-        self.place.within.is_some_and(|(within, from)| within == gtid && (row + 1) * CHANGES_PER_ROW <= from)
-    }
-
-    /// Whether earlier pages returned all changes of the row that the subscription with this index sees.
-    fn has_all_of(&self, row: &Row, subscription: usize) -> bool {
-        let after = row.number * CHANGES_PER_ROW + (subscription as u64 + 1) * CHANGES_PER_SUBSCRIPTION;
-        self.place.within.is_some_and(|(within, from)| within == row.piece.gtid && after <= from)
-    }
-
-    fn add(
-        &mut self,
-        row: &Row,
-        (subscription, followed): (usize, &Followed),
-        (rows, changes): (&SeenRows, [Option<SeenChange>; 2]),
-        limits: PageLimits,
-    ) {
-        if self.is_full {
-            return;
-        }
-        let gtid = row.piece.gtid;
-        let mut position = self.place.position.clone();
-        position.advance(gtid);
-        let first = row.number * CHANGES_PER_ROW + subscription as u64 * CHANGES_PER_SUBSCRIPTION;
-        for (number, change) in (first..).zip(changes.into_iter().flatten()) {
-            if self.place.within.is_some_and(|(within, from)| within == gtid && number < from) {
-                continue;
-            }
-            let is_at_limit = self.is_at_limit(limits);
-            self.flush(false);
-            if is_at_limit {
-                self.is_full = true;
-                return;
-            }
-            let mut json = Vec::with_capacity(256);
-            change.write(rows, followed.id.as_deref(), &position, row.piece.committed_at, &mut json);
-            self.bytes += json.len();
-            self.pending = Some(Pending { gtid, number, json });
-        }
-    }
-
-    /// Moves the pending change to the page.
-    fn flush(&mut self, ends_transaction: bool) {
-        let Some(Pending { gtid, number, mut json }) = self.pending.take() else {
-            return;
-        };
-        finish(&mut json, ends_transaction);
-        let mut after = self.place.clone();
-        match ends_transaction {
-            true => {
-                after.position.advance(gtid);
-                after.within = None;
-            }
-            false => after.within = Some((gtid, number + 1)),
-        }
-        self.place.within = after.within;
-        self.changes.push(Change { json, after, ends_transaction });
-    }
-
-    fn end(&mut self, gtid: Gtid) {
-        self.flush(true);
-        self.place.position.advance(gtid);
-        self.place.within = None;
-    }
-
-    /// Returns where the next page begins, if this one ends now.
-    fn next(&self) -> Place {
-        let Place { position, within } = &self.place;
-        let within = match (&self.pending, self.after_piece) {
-            // The next page returns this change, when it is known whether the change is the last one of its transaction.
-            (Some(Pending { gtid, number, .. }), _) => Some((*gtid, *number)),
-            // The caller saw none of the transaction's further rows that were read.
-            (None, Some((gtid, _))) if !self.is_full => {
-                let known = within.filter(|(within, _)| *within == gtid).map_or(0, |(_, from)| from);
-                Some((gtid, known.max(self.row_number * CHANGES_PER_ROW)))
-            }
-            (None, _) => *within,
-        };
-        Place { position: position.clone(), within }
-    }
-
-    /// Whether the next page begins after this one. A page that ends without that would be asked for again and again.
-    fn has_moved(&self) -> bool {
-        self.next() != self.began_at
-    }
-
-    /// Prepares to read from [`Self::place`] on, from the feed or the log.
-    fn restart(&mut self) {
-        if let Some(Pending { gtid, number, .. }) = self.pending.take() {
-            self.place.within = Some((gtid, number));
-        }
-        self.row_number = 0;
-        self.after_piece = None;
-        self.resumed_in = self.place.within.map(|(gtid, _)| gtid);
-    }
-
-    /// Returns the page. `head` is the position of the log's end, if the page reached it.
-    fn finish(mut self, head: Option<LogPosition>) -> Page {
-        let up_to_date = head.is_some();
-        self.place = self.next();
-        if let Some(head) = head.filter(|head| self.place.within.is_none() && head.is_at_or_after(&self.place.position))
-        {
-            self.place.position = head;
-        }
-        Page { changes: self.changes, next: self.place, up_to_date }
     }
 }

@@ -155,6 +155,7 @@ impl Reader {
             reads: &self.app.changes.reads,
             pools: &self.app.pools,
             lessee: self.caller.lessee(),
+            memory: &self.app.answers,
             subscriptions: &self.subscriptions,
             limits: self.limits,
         }
@@ -192,9 +193,11 @@ impl Reader {
             }
             (Some(place), _, _) => {
                 let page = self.poll(context, place, call.wait).await?;
-                // `held::count` refuses no POST.
-                drop(self.held(page.changes.iter().map(|change| change.json.len()).sum())?);
-                Ok(self.whole(&page))
+                let mut response = self.whole(&page);
+                if page.held.is_some() {
+                    response.extensions_mut().insert(held::Admitted);
+                }
+                Ok(response)
             }
             (None, false, form) => {
                 let page = Page { next: self.now(context).await?, up_to_date: true, ..Page::default() };
@@ -256,8 +259,11 @@ impl Reader {
         }
     }
 
-    /// Counts the memory of a long piece of an answer, as long as the client has not read it.
-    fn held(&self, bytes: usize) -> Result<Option<Guard>, Problem> {
+    /// Counts the memory of a page's events, as long as the client has not read them.
+    fn held(&self, page: Page, bytes: usize) -> Result<Option<Guard>, Problem> {
+        if page.held.is_some() {
+            return Ok(page.held);
+        }
         let bytes = (bytes as u64).min(self.app.answers.share());
         (bytes > UNCOUNTED_ANSWER_MAX_BYTES).then(|| held::take(&self.app, &self.caller, bytes)).transpose()
     }
@@ -328,8 +334,7 @@ impl Reader {
             let mut told = place.clone();
             let mut told_at = Instant::now();
             let events = self.write_events(&first, Some(is_cut));
-            drop(first);
-            match self.held(events.len()) {
+            match self.held(first, events.len()) {
                 Ok(_held) => yield events,
                 Err(problem) => {
                     yield self.last_event(problem.into());
@@ -351,8 +356,7 @@ impl Reader {
                     told.clone_from(&last.after);
                     told_at = Instant::now();
                     let events = self.write_events(&page, None);
-                    drop(page);
-                    match self.held(events.len()) {
+                    match self.held(page, events.len()) {
                         Ok(_held) => yield events,
                         Err(problem) => {
                             yield self.last_event(problem.into());

@@ -18,6 +18,10 @@ use shared::error::Problem;
 use shared::limits::{UNCOUNTED_ANSWER_MAX_BYTES, UNCOUNTED_HTTP2_ANSWER_MAX_BYTES};
 use std::convert::Infallible;
 
+/// Marks a response whose memory was counted while it was made, so that it is not refused.
+#[derive(Clone, Copy)]
+pub(super) struct Admitted;
+
 /// Refuses a request if the long responses of its caller or project have reached their limit. For writes, whose
 /// response can't be refused after the commit.
 pub(super) fn check_held_bytes(app: &ServiceState, caller: &Caller) -> Result<(), Problem> {
@@ -42,7 +46,7 @@ pub(super) async fn count(
     // A record longer than its caller's share takes the whole share.
     let bytes = length.min(app.answers.share());
     let guard = match request.method {
-        Method::GET => take(app, caller, bytes)?,
+        Method::GET if response.extensions().get::<Admitted>().is_none() => take(app, caller, bytes)?,
         _ => app.answers.take_beyond(caller.project(), caller.key_id(), bytes),
     };
     let (limits, stream_guard) = context.stream_file();

@@ -1,5 +1,6 @@
 //! The origin's memory while it serves long rows and wide tables.
 
+use super::Page;
 use crate::host::{Call, Host};
 use crate::service::{Edge, Service};
 use reqwest::Method;
@@ -7,6 +8,7 @@ use reqwest::Method;
 cases! {
     Own: [
         a_snapshot_holds_few_long_rows_at_once,
+        pages_of_a_long_row_share_a_limit,
     ],
 }
 
@@ -63,5 +65,24 @@ async fn a_snapshot_holds_few_long_rows_at_once(_: Host) {
     assert!(bytes > 120 * MIB, "{bytes}");
     let growth = world.peak() - before;
     assert!(growth < 80 * MIB, "{growth} bytes");
+    world.stop().await;
+}
+
+/// The readers have different conditions, so they share no statement.
+async fn pages_of_a_long_row_share_a_limit(_: Host) {
+    let world = World::start("CREATE TABLE t (id INT PRIMARY KEY, value LONGTEXT)").await;
+    let queries: Vec<String> = (0..12).map(|at| format!(r#"query={{"id":{{"gt":{}}}}}"#, -at)).collect();
+    let mut calls = Vec::new();
+    for query in &queries {
+        let begin = Page::of(&world.changes(query).send().await).next;
+        calls.push(world.changes(&format!("{query}&since={begin}&wait=25s")));
+    }
+    world.root("INSERT INTO t VALUES (1, REPEAT('x', 12000000))");
+    let before = world.peak();
+    let answers =
+        futures_util::future::join_all(calls.into_iter().map(async |call| Page::of(&call.send().await))).await;
+    assert!(answers.iter().all(|page| page.changes.len() == 1));
+    let growth = world.peak() - before;
+    assert!(growth < 250 * MIB, "{growth} bytes");
     world.stop().await;
 }
