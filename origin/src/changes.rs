@@ -33,6 +33,7 @@ use crate::project_quota::{Guard, ProjectQuota};
 use crate::system::keys::Caller;
 use shared::error::{ErrorCode, Problem};
 use shared::operation::changes::Subscription;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum number of requests and streams that follow changes. Each takes some 20 KB while it waits.
@@ -40,6 +41,10 @@ const FOLLOWERS_MAX_COUNT: u64 = 20_000;
 const FOLLOWERS_PER_PROJECT_MAX_COUNT: u64 = FOLLOWERS_MAX_COUNT / 2;
 /// Bytes of subscriptions, written out, for which a request counts once more: conditions may be long lists.
 const FOLLOWER_BYTES: usize = 4 * 1024;
+
+/// Columns of tables, and selected fields, for which a request counts once more. A field takes about 100 bytes while the
+/// request waits.
+const FOLLOWER_FIELDS: usize = 128;
 
 /// The feed of changes of this origin.
 #[derive(Debug)]
@@ -114,6 +119,15 @@ impl Changes {
         let weight = 1 + format!("{subscriptions:?}").len() / FOLLOWER_BYTES;
         let slot = self.followers.try_take_as(caller.project(), caller.key_id(), weight as u64);
         slot.map_err(|refused| refused.into_problem("requests for changes"))
+    }
+
+    /// Adds to a request's slot what its planned subscriptions weigh.
+    pub fn weigh(&self, slot: &mut Guard, subscriptions: &Subscriptions) -> Result<(), Problem> {
+        let tables: HashMap<_, _> = subscriptions.all.iter().map(|one| (one.path(), one.table())).collect();
+        let columns: usize = tables.values().map(|table| table.all_columns().len()).sum();
+        let fields: usize = subscriptions.all.iter().map(|one| one.plan().own_fields()).sum();
+        let grown = slot.grow(((columns + fields) / FOLLOWER_FIELDS) as u64);
+        grown.map_err(|refused| refused.into_problem("requests for changes"))
     }
 }
 

@@ -43,6 +43,10 @@ impl Followed {
         &self.path
     }
 
+    pub fn access(&self) -> &TableAccess {
+        &self.access
+    }
+
     pub fn table(&self) -> &Arc<Table> {
         self.access.table()
     }

@@ -93,7 +93,7 @@ fn check_is_on(app: &ServiceState) -> Result<(), Problem> {
 }
 
 async fn answer(context: &RequestContext, call: &ChangesCall) -> Result<Response, ChangesError> {
-    let slot = context.app().changes.slot(context.caller(), &call.subscriptions)?;
+    let mut slot = context.app().changes.slot(context.caller(), &call.subscriptions)?;
     let age = if call.since.is_none() { SchemaAge::Fresh } else { SchemaAge::Cached };
     let mut reader = Reader::open(context, call, age).await?;
     let place = match &call.since {
@@ -107,6 +107,7 @@ async fn answer(context: &RequestContext, call: &ChangesCall) -> Result<Response
             place => place.map_err(token_error)?,
         }),
     };
+    reader.weigh(&mut slot)?;
     let answered = reader.answer(context, call, place, slot).await;
     if matches!(answered, Err(ChangesError::Resync(ResyncReason::SchemaChanged))) {
         reload_schema(context, call);
@@ -129,9 +130,14 @@ impl Reader {
     async fn open(context: &RequestContext, call: &ChangesCall, age: SchemaAge) -> Result<Self, ChangesError> {
         let (app, caller) = (context.app(), context.caller());
         let max_rows = context.plan_limits().read_max_rows;
-        let mut all = Vec::with_capacity(call.subscriptions.len());
+        let mut all: Vec<Followed> = Vec::with_capacity(call.subscriptions.len());
         for subscription in &call.subscriptions {
-            let access = Tables::one(app, caller, &subscription.read.table, age).await?;
+            let path = &subscription.read.table;
+            // A fresh description of a table is not shared with other requests.
+            let access = match all.iter().find(|known| known.path() == path) {
+                Some(known) => known.access().clone(),
+                None => Tables::one(app, caller, path, age).await?,
+            };
             all.push(Followed::new(subscription, access, max_rows)?);
         }
         let subscriptions = Subscriptions::new(&call.subscriptions, all);
@@ -146,6 +152,10 @@ impl Reader {
         };
         reader.follow().await?;
         Ok(reader)
+    }
+
+    fn weigh(&self, slot: &mut Guard) -> Result<(), Problem> {
+        self.app.changes.weigh(slot, &self.subscriptions)
     }
 
     fn pager(&self) -> Pager<'_> {

@@ -4,11 +4,13 @@ use super::Page;
 use crate::host::{Call, Host};
 use crate::service::{Edge, Service};
 use reqwest::Method;
+use serde_json::json;
 
 cases! {
     Own: [
         a_snapshot_holds_few_long_rows_at_once,
         pages_of_a_long_row_share_a_limit,
+        a_wide_subscription_counts_by_its_fields,
     ],
 }
 
@@ -84,5 +86,27 @@ async fn pages_of_a_long_row_share_a_limit(_: Host) {
     assert!(answers.iter().all(|page| page.changes.len() == 1));
     let growth = world.peak() - before;
     assert!(growth < 250 * MIB, "{growth} bytes");
+    world.stop().await;
+}
+
+async fn a_wide_subscription_counts_by_its_fields(_: Host) {
+    let columns: Vec<String> = (0..1_000).map(|at| format!("c{at} TINYINT")).collect();
+    let world = World::start(&format!("CREATE TABLE t (id INT PRIMARY KEY, {})", columns.join(", "))).await;
+    let subscription = json!({"database": world.service.database, "table": "t", "omitFields": ["c1"]});
+    let body = json!({"subscriptions": vec![subscription; 100]});
+    let before = world.peak();
+    let mut streams = Vec::new();
+    let refused = loop {
+        let call = Call::new(&world.service.origin, Method::POST, "/api/v1/changes").key(&world.service.full_key);
+        let request = call.json(&body).header("accept", "text/event-stream").request();
+        let response = request.send().await.expect("a response");
+        if response.status() != 200 || streams.len() == 20 {
+            break response.status();
+        }
+        streams.push(response);
+    };
+    assert_eq!((streams.len(), refused.as_u16()), (12, 429));
+    let growth = world.peak() - before;
+    assert!(growth < 300 * MIB, "{growth} bytes");
     world.stop().await;
 }

@@ -68,8 +68,9 @@ async fn changes(
         TokenFault::Foreign => ChangesError::Resync(ResyncReason::UnknownPosition),
         fault => token_error(fault),
     })?;
-    let _slot = app.changes.slot(context.caller(), &call.subscriptions)?;
+    let mut follower = app.changes.slot(context.caller(), &call.subscriptions)?;
     let mut reader = Reader::open(&context, &call, SchemaAge::Cached).await?;
+    reader.weigh(&mut follower)?;
     reader.limits.bytes = DELIVERY_BYTES;
     place.check(&reader.now(&context).await?)?;
     let until = Instant::now() + call.wait;

@@ -60,6 +60,14 @@ pub fn follow(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> Result<F
 }
 
 impl FollowedRead {
+    /// The number of fields that the plan lists itself, instead of sharing those of its table.
+    pub fn own_fields(&self) -> usize {
+        match &self.select.output {
+            Output::Whole => 0,
+            Output::Cells(cells) => cells.len(),
+        }
+    }
+
     /// Returns the read of a snapshot. The row after the [`maximum`](Self::maximum) shows that more match.
     pub fn of_snapshot(&self) -> Select {
         let limit = self.maximum.map(|most| most.saturating_add(1)).or(self.select.limit);
