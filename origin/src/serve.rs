@@ -14,6 +14,7 @@ use crate::http;
 use crate::media::intake::Intake;
 use crate::media::library::Library;
 use crate::media::store::StoreError;
+use crate::process;
 use crate::service_state::ServiceState;
 use crate::system::System;
 use crate::system::keys::KeyError;
@@ -50,6 +51,7 @@ pub async fn run(
     deliveries: Deliveries,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
+    process::allow_all_open_files();
     let table = MediaTable::new(&system.hosts, config.connect_timeout);
     let library = Library::open(config, table)?;
     let intake = Intake::new(config);

@@ -92,7 +92,7 @@ async fn columns(
 ) -> Result<HashMap<TableName, TableFacts>, LogError> {
     const VERSIONED: &str = "SELECT table_name FROM information_schema.tables \
          WHERE table_type = 'SYSTEM VERSIONED' AND table_schema = ? AND table_name IN ";
-    const GENERATED: &str = "SELECT table_name, column_name, generation_expression FROM information_schema.columns \
+    const GENERATED: &str = "SELECT ordinal_position, table_name, column_name, generation_expression FROM information_schema.columns \
          WHERE generation_expression IS NOT NULL AND table_schema = ? AND table_name IN ";
     let list = format!("({})", vec!["?"; tables.len()].join(","));
     let names = tables.iter().map(TableName::as_str);
@@ -100,8 +100,10 @@ async fn columns(
     let params = Params::Positional(params);
     let asked = conn.exec_iter(format!("{VERSIONED}{list}"), params.clone());
     let versioned: Vec<String> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
-    let asked = conn.exec_iter(format!("{GENERATED}{list} ORDER BY ordinal_position"), params);
-    let generated: Vec<(String, String, String)> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
+    let asked = conn.exec_iter(format!("{GENERATED}{list}"), params);
+    let mut generated: Vec<(u64, String, String, String)> =
+        typed_rows::all(asked).await.map_err(|error| fault(&error))?;
+    generated.sort_unstable_by_key(|(position, ..)| *position);
     let mut facts: HashMap<_, _> = tables.into_iter().map(|table| (table, TableFacts::default())).collect();
     for table in versioned {
         // The column has this name if the table does not show it.
@@ -109,7 +111,7 @@ async fn columns(
             facts.row_end = Some("row_end".into());
         }
     }
-    for (table, column, expression) in generated {
+    for (_, table, column, expression) in generated {
         match (of(&mut facts, &table), expression.as_str()) {
             (None, _) | (_, "ROW START") => {}
             (Some(facts), "ROW END") => facts.row_end = Some(column.into()),
