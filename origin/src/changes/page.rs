@@ -32,8 +32,6 @@ const BATCH_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of memory that a read takes for each byte of its logged rows: the document, the answer, its decoded rows, the
 /// changes as JSON.
 const READ_MEMORY: usize = 4;
-/// Maximum time for which a page waits for the memory of a read.
-const MEMORY_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Bytes of changes at which a page of the API ends.
 pub const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// The time after which a page ends even if it has few changes, because the log has few rows of the followed tables.
@@ -48,7 +46,7 @@ pub struct PageLimits {
     pub rows: usize,
     /// The bytes of changes at which a page ends.
     pub bytes: usize,
-    /// The time limit of one statement.
+    /// The time limit of one statement, and of the wait for its memory.
     pub statement: Duration,
 }
 
@@ -293,7 +291,8 @@ impl Pager<'_> {
             Ok(held) => Ok(Some(held)),
             Err(_) if !builder.changes.is_empty() => Ok(None),
             Err(refused) => {
-                let taken = tokio::time::timeout(MEMORY_WAIT_MAX, self.memory.take_as(project, caller, bytes)).await;
+                let taken =
+                    tokio::time::timeout(self.limits.statement, self.memory.take_as(project, caller, bytes)).await;
                 taken.map(Some).map_err(|_| refused.into_problem("bytes of long answers"))
             }
         }
