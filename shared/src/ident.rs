@@ -177,7 +177,7 @@ impl RoleName {
 
 checked_text!(RoleName);
 
-/// A webhook's name: 1 to 100 bytes without control characters, not blank at its ends.
+/// A webhook's name: 1 to 100 bytes without control characters, not blank at its ends, and not `.` or `..`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct WebhookName(Box<str>);
 
@@ -185,12 +185,14 @@ impl WebhookName {
     pub fn parse(name: &str) -> Result<Self, Problem> {
         let is_well_formed = (1..=WEBHOOK_NAME_MAX_BYTES).contains(&name.len())
             && !name.chars().any(char::is_control)
-            && name.trim() == name;
+            && name.trim() == name
+            // Clients of HTTP resolve these in paths.
+            && !matches!(name, "." | "..");
         if is_well_formed {
             return Ok(Self(name.into()));
         }
         Err(Problem::new(ErrorCode::InvalidIdentifier, format!("{} is no name of a webhook.", shown(name))).with_hint(
-            format!("Use 1 to {WEBHOOK_NAME_MAX_BYTES} bytes without control characters, and no blank at either end."),
+            format!("Use 1 to {WEBHOOK_NAME_MAX_BYTES} bytes without control characters, and no blank at either end; not . or .. alone."),
         ))
     }
 }
@@ -256,7 +258,7 @@ mod tests {
         for name in ["orders to the warehouse", "a/b?", "été", &"x".repeat(100)] {
             assert!(WebhookName::parse(name).is_ok(), "{name}");
         }
-        for name in ["", " a", "a ", "a\nb", &"x".repeat(101)] {
+        for name in ["", ".", "..", " a", "a ", "a\nb", &"x".repeat(101)] {
             assert!(WebhookName::parse(name).is_err(), "{name}");
         }
     }

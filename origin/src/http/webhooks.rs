@@ -163,9 +163,13 @@ impl Manager<'_> {
                 text(&Named { name: row.name.as_str() })?
             }
             WebhookDeed::RenewSecret => {
+                let time = now();
+                let _slot = self.app.management_slot(self.caller.project()).await?;
+                let number = self.app.webhooks.admin().renew_webhook_secret(row.id, time).await;
+                let number = number.map_err(|error| of_admin(&error))?.ok_or_else(|| no_webhook(&row.name))?;
                 let renewed =
-                    WebhookRow { secret_number: row.secret_number + 1, secret_renewed_at: Some(now()), ..row };
-                self.store(&renewed, "the secret of a webhook was renewed").await?;
+                    WebhookRow { secret_number: number, secret_renewed_at: Some(time), updated_at: time, ..row };
+                self.changed("the secret of a webhook was renewed", &renewed);
                 self.shown(&renewed, Some(self.app.webhooks.secret(&renewed)))?
             }
             WebhookDeed::SendTest => {

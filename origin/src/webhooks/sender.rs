@@ -15,6 +15,8 @@ use url::{Host, Url};
 /// Maximum time from the connection to the end of the answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a connection stays open for the next delivery.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How many bytes of an answer are kept, for people who look for the cause of a failure.
 const RESPONSE_MAX_BYTES: usize = 1_024;
 const AGENT: &str = concat!("Selkie/", env!("CARGO_PKG_VERSION"));
@@ -172,6 +174,8 @@ fn clients(networks: Networks) -> BoxFuture<'static, Result<Clients, String>> {
             Client::builder()
                 .user_agent(AGENT)
                 .connect_timeout(CONNECT_TIMEOUT)
+                .pool_max_idle_per_host(1)
+                .pool_idle_timeout(IDLE_TIMEOUT)
                 .redirect(reqwest::redirect::Policy::none())
                 // A proxy would resolve names itself.
                 .no_proxy()

@@ -108,8 +108,9 @@ fn types(value: &Value) -> Result<Vec<ChangeType>, Problem> {
         _ => None,
     };
     let list = options::items("types", list, ChangeType::ALL.len())?;
-    let types = list.iter().map(of_name).collect::<Option<Vec<_>>>();
-    types.filter(|types| !types.is_empty()).ok_or_else(|| options::wrong("types", TYPES, value))
+    let given = list.iter().map(of_name).collect::<Option<Vec<_>>>();
+    let given = given.filter(|given| !given.is_empty()).ok_or_else(|| options::wrong("types", TYPES, value))?;
+    Ok(ChangeType::ALL.into_iter().filter(|kind| given.contains(kind)).collect())
 }
 
 #[cfg(test)]
@@ -123,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_definition_has_a_name_a_url_and_subscriptions() {
-        let of = r#""url":"https://x.example","subscriptions":[{"database":"d","table":"t","types":["insert"]},{"database":"d","table":"u"}]"#;
+        let of = r#""url":"https://x.example","subscriptions":[{"database":"d","table":"t","types":["insert","insert"]},{"database":"d","table":"u"}]"#;
         let made = parse(None, &format!("{{\"name\":\"a b\",{of}}}")).unwrap();
         assert_eq!((made.name.as_str(), &*made.url, made.is_paused), ("a b", "https://x.example", false));
         let types: Vec<_> = made.subscriptions.iter().map(|of| of.types.len()).collect();

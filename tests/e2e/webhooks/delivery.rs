@@ -21,6 +21,7 @@ cases! {
         a_pause_within_an_attempt_doubles_and_loses_nothing,
         a_table_that_is_gone_is_told,
         a_change_that_is_too_long_is_told,
+        a_delivery_whose_body_was_not_kept_loses_nothing,
     ],
 }
 
@@ -239,5 +240,24 @@ async fn a_change_that_is_too_long_is_told(host: Host) {
     let changes = receiver.wait_for_changes(1).await;
     assert_eq!(changes[0]["record"]["n"], 2);
     assert_eq!(receiver.received()[0].body()["resync"]["reason"], "too_slow");
+    webhook.delete().await;
+}
+
+/// The body is too long to be stored, so that the changes are read again, and then there are more of them.
+async fn a_delivery_whose_body_was_not_kept_loses_nothing(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    db.exec("ALTER TABLE t MODIFY s LONGTEXT").await;
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    receiver.answer(&[500]);
+    db.exec("INSERT INTO t (n, s) VALUES (1, REPEAT('x', 5000000))").await;
+    webhook.delivery("a failed attempt", |delivery| delivery["state"] == "waiting").await;
+    // Without the long field, the changes after the first one fit into its delivery.
+    webhook.set(json!({"subscriptions": [of_table(&db.name, json!({"selectFields": ["n"]}))]})).await;
+    db.exec("INSERT INTO t (n) VALUES (2), (3)").await;
+    let changes = receiver.wait_for_changes(3).await;
+    assert_eq!(changes.iter().map(|change| &change["record"]["n"]).collect::<Vec<_>>(), [1, 2, 3]);
+    db.exec("INSERT INTO t (n) VALUES (4)").await;
+    let changes = receiver.wait_for_changes(4).await;
+    assert_eq!(changes.iter().map(|change| &change["record"]["n"]).collect::<Vec<_>>(), [1, 2, 3, 4]);
     webhook.delete().await;
 }

@@ -225,7 +225,7 @@ const WEBHOOKS: Migration = Migration {
             UNIQUE KEY by_name (project, name),
             CONSTRAINT webhooks_project FOREIGN KEY (project) REFERENCES selkie.projects (name)
         ) ENGINE = InnoDB",
-        // Apart from the definitions, since the binary log gets both whole rows of each change.
+        // Positions are apart from definitions, and bodies from deliveries, since the binary log gets whole rows.
         "CREATE TABLE IF NOT EXISTS selkie.webhook_positions (
             webhook CHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
             token TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
@@ -242,7 +242,6 @@ const WEBHOOKS: Migration = Migration {
             message VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
             state ENUM('delivered', 'waiting', 'failed') CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
             changes INT UNSIGNED NOT NULL,
-            body LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NULL,
             attempts INT UNSIGNED NOT NULL,
             status SMALLINT UNSIGNED NULL,
             response TEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
@@ -254,6 +253,11 @@ const WEBHOOKS: Migration = Migration {
             next TEXT CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
             KEY by_webhook (webhook, state, id),
             CONSTRAINT deliveries_webhook FOREIGN KEY (webhook) REFERENCES selkie.webhooks (id) ON DELETE CASCADE
+        ) ENGINE = InnoDB",
+        "CREATE TABLE IF NOT EXISTS selkie.webhook_bodies (
+            delivery BIGINT UNSIGNED NOT NULL PRIMARY KEY,
+            body LONGTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+            CONSTRAINT bodies_delivery FOREIGN KEY (delivery) REFERENCES selkie.webhook_deliveries (id) ON DELETE CASCADE
         ) ENGINE = InnoDB",
         "CREATE TABLE IF NOT EXISTS selkie.webhook_lease (
             id TINYINT UNSIGNED NOT NULL PRIMARY KEY,

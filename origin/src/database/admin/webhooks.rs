@@ -88,7 +88,8 @@ const WEBHOOK: &str = "SELECT id, project, name, url, subscriptions, paused, pau
      secret_renewed_at, token, token_at, failing_since, fault, delivered_at, created_at, updated_at \
      FROM selkie.webhooks JOIN selkie.webhook_positions ON webhook = id";
 const DELIVERY: &str = "SELECT id, message, state, changes, body, attempts, status, response, millis, created_at, \
-     attempted_at, next_attempt_at, since, next FROM selkie.webhook_deliveries";
+     attempted_at, next_attempt_at, since, next FROM selkie.webhook_deliveries \
+     LEFT JOIN selkie.webhook_bodies ON delivery = id";
 /// Without the body.
 const LISTED_DELIVERY: &str = "SELECT id, message, state, changes, NULL, attempts, status, response, millis, created_at, \
      attempted_at, next_attempt_at, since, next FROM selkie.webhook_deliveries";
@@ -198,19 +199,22 @@ impl Admin {
     /// Changes a webhook's definition. Its changes go on from where they are.
     pub async fn update_webhook(&self, row: &WebhookRow) -> Result<bool, AdminError> {
         let update = "UPDATE selkie.webhooks SET url = ?, subscriptions = ?, paused = ?, pause_reason = ?, \
-             secret_number = ?, secret_renewed_at = ?, updated_at = ?, version = version + 1 WHERE id = ?";
-        let params: Params = (
-            &row.url,
-            &row.subscriptions,
-            row.is_paused,
-            &row.pause_reason,
-            row.secret_number,
-            row.secret_renewed_at,
-            row.updated_at,
-            row.id.to_string(),
-        )
-            .into();
+             updated_at = ?, version = version + 1 WHERE id = ?";
+        let params: Params =
+            (&row.url, &row.subscriptions, row.is_paused, &row.pause_reason, row.updated_at, row.id.to_string()).into();
         Ok(self.affected(update, params).await? == 1)
+    }
+
+    /// Gives the webhook a new secret. Returns its number; `None` if there is no such webhook.
+    pub async fn renew_webhook_secret(&self, id: Uuid, now: u64) -> Result<Option<u32>, AdminError> {
+        let renew = "UPDATE selkie.webhooks SET secret_number = LAST_INSERT_ID(secret_number + 1), \
+             secret_renewed_at = ?, updated_at = ?, version = version + 1 WHERE id = ?";
+        let mut conn = self.conn().await?;
+        let renewing = async {
+            conn.exec_drop(renew, (now, now, id.to_string())).await?;
+            Ok((conn.affected_rows() == 1).then(|| conn.last_insert_id()).flatten())
+        };
+        Ok(self.within(renewing).await?.and_then(|number| u32::try_from(number).ok()))
     }
 
     pub async fn remove_webhook(&self, of: &ProjectName, name: &WebhookName) -> Result<bool, AdminError> {
@@ -351,16 +355,27 @@ impl Admin {
             }
             changes
                 .exec_drop(
-                    "INSERT INTO selkie.webhook_deliveries (id, webhook, message, state, changes, body, attempts, status, \
+                    "INSERT INTO selkie.webhook_deliveries (id, webhook, message, state, changes, attempts, status, \
                      response, millis, created_at, attempted_at, next_attempt_at, since, next) \
-                     VALUES (NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE \
-                     state = VALUE(state), body = VALUE(body), attempts = VALUE(attempts), status = VALUE(status), \
-                     response = VALUE(response), millis = VALUE(millis), attempted_at = VALUE(attempted_at), \
-                     next_attempt_at = VALUE(next_attempt_at)",
+                     VALUES (NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE \
+                     message = VALUE(message), state = VALUE(state), changes = VALUE(changes), \
+                     attempts = VALUE(attempts), status = VALUE(status), response = VALUE(response), \
+                     millis = VALUE(millis), attempted_at = VALUE(attempted_at), \
+                     next_attempt_at = VALUE(next_attempt_at), next = VALUE(next)",
                     delivery_params(of, delivery),
                 )
                 .await?;
             let id = changes.last_insert_id().filter(|_| delivery.id == 0).unwrap_or(delivery.id);
+            match &delivery.body {
+                Some(body) if delivery.state == DeliveryState::Delivered && body.len() > DELIVERED_BODY_MAX_BYTES => {
+                    changes.exec_drop("DELETE FROM selkie.webhook_bodies WHERE delivery = ?", (id,)).await?;
+                }
+                Some(body) if delivery.id == 0 => {
+                    let keep = "INSERT INTO selkie.webhook_bodies (delivery, body) VALUES (?, ?)";
+                    changes.exec_drop(keep, (id, body)).await?;
+                }
+                _ => {}
+            }
             changes.commit().await?;
             Ok(Some(id))
         };
@@ -424,15 +439,12 @@ impl Admin {
 }
 
 fn delivery_params(of: Uuid, delivery: &DeliveryRow) -> Params {
-    let is_kept = |body: &&String| delivery.state != DeliveryState::Delivered || body.len() <= DELIVERED_BODY_MAX_BYTES;
-    let body = delivery.body.as_ref().filter(is_kept);
     Params::Positional(vec![
         delivery.id.into(),
         of.to_string().into(),
         (&delivery.message).into(),
         delivery.state.as_str().into(),
         delivery.changes.into(),
-        body.into(),
         delivery.attempts.into(),
         delivery.status.into(),
         (&delivery.response).into(),
