@@ -68,7 +68,7 @@ pub trait ChangeSource: Send + Sync {
     fn position(&self, asked: Asked) -> BoxFuture<'static, Result<String, SourceError>>;
 }
 
-/// Whose changes are asked for.
+/// A webhook, and the subscriptions whose changes are read for it.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub webhook: Uuid,

@@ -130,7 +130,11 @@ impl Courier {
                 }
                 return attempted;
             }
-            return self.read(Some(waiting)).await;
+            let read = self.read(Some(waiting.clone())).await;
+            if matches!(read, Err(Failure::Source(_) | Failure::Admin(_))) {
+                self.waiting.get_or_insert(waiting);
+            }
+            return read;
         }
         self.read(None).await
     }
@@ -215,6 +219,9 @@ impl Courier {
 
     /// Stores why changes can't be read, or that they can. An error is ignored: the next turn stores it again.
     async fn note_fault(&mut self, fault: Option<&str>) {
+        if self.webhook.fault.as_deref() == fault {
+            return;
+        }
         let noted = self.webhooks.0.admin.note_fault(self.webhook.id, fault, now()).await;
         self.webhook.fault = fault.map(str::to_owned).filter(|_| noted.is_ok());
     }

@@ -95,7 +95,7 @@ impl LogReader {
     }
 }
 
-/// What is known of transactions that were prepared before a reader began.
+/// Tells a reader the databases of transactions that were prepared before it began.
 pub(super) enum PreparedBefore {
     /// The source has it.
     Look(LogSource),
