@@ -253,7 +253,7 @@ pub const EDGE_CHANGES_MAX_COUNT: usize = 2_000;
 pub const EDGE_UNVERIFIED_CHANGES_MAX_COUNT: usize = EDGE_CHANGES_MAX_COUNT / 2;
 
 /// Maximum requests for `/readyz` in flight from an isolate of the edge to origins.
-pub const EDGE_HEALTH_REQUESTS_MAX_COUNT: usize = 16;
+pub const EDGE_HEALTH_CHECKS_IN_FLIGHT_MAX_COUNT: usize = 16;
 
 /// Maximum milliseconds for which a request at the edge waits until it may be sent to an origin.
 pub const EDGE_QUEUE_WAIT_MAX_MS: u64 = 5_000;

@@ -10,8 +10,9 @@ use super::caller::{Caller, Class};
 use super::groups::{Groups, Member, Used};
 use shared::error::{ErrorCode, Problem};
 use shared::limits::{
-    EDGE_CHANGES_MAX_COUNT, EDGE_HEALTH_REQUESTS_MAX_COUNT, EDGE_PUBLIC_REQUESTS_MAX_COUNT, EDGE_QUEUE_WAIT_MAX_MS,
-    EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_CHANGES_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
+    EDGE_CHANGES_MAX_COUNT, EDGE_HEALTH_CHECKS_IN_FLIGHT_MAX_COUNT, EDGE_PUBLIC_REQUESTS_MAX_COUNT,
+    EDGE_QUEUE_WAIT_MAX_MS, EDGE_REQUESTS_MAX_COUNT, EDGE_UNVERIFIED_CHANGES_MAX_COUNT,
+    EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
 };
 use std::cell::RefCell;
 
@@ -153,7 +154,7 @@ impl Pool {
             Class::Verified => EDGE_REQUESTS_MAX_COUNT,
             Class::Unverified => EDGE_UNVERIFIED_REQUESTS_MAX_COUNT,
             Class::Public => EDGE_PUBLIC_REQUESTS_MAX_COUNT,
-            Class::Health => EDGE_HEALTH_REQUESTS_MAX_COUNT,
+            Class::Health => EDGE_HEALTH_CHECKS_IN_FLIGHT_MAX_COUNT,
             Class::Changes => EDGE_CHANGES_MAX_COUNT,
             Class::UnverifiedChanges => EDGE_UNVERIFIED_CHANGES_MAX_COUNT,
         };

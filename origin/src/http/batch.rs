@@ -130,16 +130,16 @@ impl Attempt<'_> {
         let lease = self.context.lease_to_write().await;
         let mut lease = lease.map_err(|failure| Fault { at: None, failure })?;
         let mut transaction = Transaction::begin(&mut lease, self.context.limit(), self.context.progress()).await?;
-        let outcome = self.all(&mut transaction).await;
+        let outcome = self.run_all(&mut transaction).await;
         transaction.end(outcome).await
     }
 
-    async fn all(&self, transaction: &mut Transaction<'_>) -> Result<BatchAnswer, Fault> {
+    async fn run_all(&self, transaction: &mut Transaction<'_>) -> Result<BatchAnswer, Fault> {
         let mut ids = Ids::of(self.batch);
         let mut budget = AnswerBudget::WHOLE;
         let mut answer = BatchAnswer { payload: vec![b'['], is_limited: false, cut: Vec::new() };
         for at in 0..self.batch.steps().len() {
-            let done = self.step(at, transaction, &mut ids, &mut budget).await;
+            let done = self.run_operation(at, transaction, &mut ids, &mut budget).await;
             let (payload, cut) = done.map_err(|failure| Fault { at: Some(at), failure })?;
             if at > 0 {
                 answer.payload.push(b',');
@@ -152,7 +152,7 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    async fn step(
+    async fn run_operation(
         &self,
         at: usize,
         transaction: &mut Transaction<'_>,

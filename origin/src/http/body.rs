@@ -237,8 +237,8 @@ impl Pace {
     }
 }
 
-/// Whether the client need not send its body after a refusal, as it sent `Expect: 100-continue`. Over HTTP/2, clients
-/// such as curl take the reset of an unread body for the end of an empty response.
+/// Whether the client need not send its body after a refusal, as it sent `Expect: 100-continue` over HTTP/1.1.
+/// False over HTTP/2: there, clients such as curl take the reset of an unread body for the end of an empty response.
 pub(super) fn is_expecting(version: Version, headers: &HeaderMap) -> bool {
     version == Version::HTTP_11 && headers.contains_key(EXPECT)
 }

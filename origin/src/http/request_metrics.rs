@@ -188,7 +188,7 @@ impl RequestMetrics {
         let labels = RequestLabels { method, route, status };
         let code = self.log.code();
         self.app.metrics.request(&Ended { labels, total, rows, bytes, code });
-        self.keep(status, bytes, ending, total);
+        self.record_activity(status, bytes, ending, total);
         if let (Some(tracer), Some(span)) = (&self.app.tracer, self.trace)
             && let Some(steps) = self.progress.take_steps()
         {
@@ -227,7 +227,7 @@ impl RequestMetrics {
     }
 
     /// Adds the request to the activity of its project, unless the console repeats its route ([`Action::Observe`]).
-    fn keep(&self, status: u16, bytes: u64, ending: Ending, total: Duration) {
+    fn record_activity(&self, status: u16, bytes: u64, ending: Ending, total: Duration) {
         let route = self.log.route_name();
         let Some(project) = self.log.project().filter(|_| route != Action::Observe.route()) else {
             return;

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 
 pub const FOUND_FOR: Duration = Duration::from_secs(2);
 
-/// The age up to which a missing file is cached. Short, since the file may be uploaded at any moment. The same for
-/// private files: the time of a response must not tell a caller without rights whether a file exists.
+/// The age up to which a missing file is cached. Short, since the file may be uploaded at any moment. Private
+/// files are cached for the same time: otherwise the time of a response would tell a caller without rights whether a file
+/// exists.
 pub const ABSENT_FOR: Duration = Duration::from_millis(500);
 
 /// The maximum number of cached paths. A look-up takes up to 1 KB.

@@ -227,8 +227,8 @@ impl Insert {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnConflict {
     Refuse,
-    /// Changes the existing record. The column with index `anchor` is set to itself if no other column changes, or to
-    /// check the role's condition.
+    /// Changes the existing record. The column with index `anchor` is set to itself if no other column changes; the
+    /// expression also checks the role's condition, if any, before the other columns change.
     Update {
         anchor: usize,
     },

@@ -28,7 +28,8 @@ pub enum Existing {
 pub enum Visibility {
     /// Anybody with the URL may read the file, unless it is in or below a private folder, or replaces a private file.
     Undeclared,
-    /// `private: false`: as [`Visibility::Undeclared`], even if the replaced file was private.
+    /// `private: false`: anybody with the URL may read the file, also if it replaces a private one, unless it is in or
+    /// below a private folder.
     Public,
     /// Only callers of the project that may read media, and anybody with a signed URL, may read the file.
     Private,

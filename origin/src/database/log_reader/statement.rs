@@ -1,6 +1,6 @@
-//! What a logged statement does to followed tables: DDL changes or empties tables, and other statements change rows
-//! that the log does not show. Reads only the first words of a statement, and searches it for names. In doubt, a
-//! statement counts as changing a table.
+//! What a logged statement does to its transaction and to followed tables: it may end or roll back the transaction,
+//! change or empty tables (DDL), or change rows without logging them. The first words of the statement tell its kind;
+//! names are searched in all of it. A statement of unknown kind counts as changing rows of any table.
 
 use std::borrow::Cow;
 
@@ -187,7 +187,7 @@ enum Token<'a> {
     Other(u8),
 }
 
-/// Skips comments, but not the statements in `/*! … */`, and strings.
+/// Skips strings and comments, but not the statements in `/*! … */`.
 struct Tokens<'a> {
     rest: &'a [u8],
     sql_mode: u64,

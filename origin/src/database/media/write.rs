@@ -31,7 +31,7 @@ pub struct NewRows {
     pub items: Vec<NewRow>,
     /// The caller that uploads the files; `None` for full keys and the command line.
     pub uploader: Option<Uploader>,
-    /// The resumable upload that becomes the file (then the only item); `None` for an ordinary upload.
+    /// The resumable upload that becomes the file, the only one of `items`; `None` for an ordinary upload.
     pub upload: Option<FinishedUpload>,
 }
 

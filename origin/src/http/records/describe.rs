@@ -72,9 +72,9 @@ struct Related<'a> {
     name: &'a str,
     kind: &'static str,
     table: &'a str,
-    /// The described table's fields, each of which corresponds to the field at the same index of `references`.
+    /// Fields of the described table. Each must equal the field at the same index of `references`.
     fields: Vec<&'a str>,
-    /// The fields of the link table `through` or, if there is no link table, of `table`.
+    /// The fields that must equal `fields`: of the link table `through` or, without a link table, of `table`.
     references: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     through: Option<&'a str>,

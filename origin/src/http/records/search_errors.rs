@@ -17,7 +17,7 @@ struct Search {
 pub(in crate::http) fn name(problem: Problem, operation: &RecordOperation) -> Problem {
     match problem.code() {
         ErrorCode::FulltextIndexMissing => name_index(problem, operation),
-        ErrorCode::SqlError => name_term(problem, operation),
+        ErrorCode::SqlError => name_boolean_searches(problem, operation),
         _ => problem,
     }
 }
@@ -34,7 +34,7 @@ fn name_index(problem: Problem, operation: &RecordOperation) -> Problem {
 }
 
 /// Names the boolean searches, which alone can cause MariaDB's parse error, since rendered statements are valid SQL.
-fn name_term(problem: Problem, operation: &RecordOperation) -> Problem {
+fn name_boolean_searches(problem: Problem, operation: &RecordOperation) -> Problem {
     let refusal = problem.details().and_then(|details| details.refusal.clone());
     let Some(refusal) = refusal.filter(|refusal| refusal.errno == errno::PARSE_ERROR) else {
         return problem;

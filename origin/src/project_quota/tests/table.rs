@@ -19,7 +19,7 @@ use crate::traces::QUEUE_MAX_COUNT;
 use crate::webhooks::in_flight;
 use shared::limits::{
     DESCRIPTIONS_CACHE_MAX_BYTES, EDGE_BODIES_MAX_BYTES, EDGE_BODY_OVERHEAD_BYTES, EDGE_CHANGES_MAX_COUNT,
-    EDGE_DRAINS_MAX_COUNT, EDGE_DRAINS_PER_ADDRESS_MAX_COUNT, EDGE_HEALTH_REQUESTS_MAX_COUNT,
+    EDGE_DRAINS_MAX_COUNT, EDGE_DRAINS_PER_ADDRESS_MAX_COUNT, EDGE_HEALTH_CHECKS_IN_FLIGHT_MAX_COUNT,
     EDGE_PUBLIC_REQUESTS_MAX_COUNT, EDGE_REFUSAL_LINES_MAX_COUNT, EDGE_REFUSAL_LINES_MS, EDGE_REQUESTS_MAX_COUNT,
     EDGE_UNVERIFIED_CHANGES_MAX_COUNT, EDGE_UNVERIFIED_REQUESTS_MAX_COUNT, IMAGE_MEMORY_MAX_BYTES,
     IMAGE_QUEUE_MAX_COUNT, IMAGE_QUEUE_PROJECT_MAX_COUNT, TUS_OPEN_MAX_COUNT, TUS_OPEN_MAX_LARGEST, UPLOADS_MAX_COUNT,
@@ -177,7 +177,7 @@ fn of_the_edge_and_caches() -> Vec<Expected> {
             written(EDGE_PUBLIC_REQUESTS_MAX_COUNT),
             by_address(),
         ),
-        row("the same, for `/readyz`", written(EDGE_HEALTH_REQUESTS_MAX_COUNT), by_address()),
+        row("the same, for `/readyz`", written(EDGE_HEALTH_CHECKS_IN_FLIGHT_MAX_COUNT), by_address()),
         row(
             "the same, for changes with a key or a verified token: pages until they are answered, event streams until they \
              begin",

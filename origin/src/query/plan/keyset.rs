@@ -32,7 +32,7 @@ pub struct Term {
 
 impl Keyset {
     /// Adds keyset pagination or, if the read can't have it, completes ORDER BY, so that pages by offset don't overlap.
-    pub(super) fn arrange(
+    pub(super) fn paginate(
         select: &mut Select,
         (read, values): (&Read, Option<Vec<Param>>),
         scope: &Scope<'_>,

@@ -53,7 +53,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>, pag
         includes: include::resolve(&read.includes, keys, scope)?,
         ..Select::of(output, layout)
     };
-    Keyset::arrange(&mut select, (read, page.after), scope)?;
+    Keyset::paginate(&mut select, (read, page.after), scope)?;
     Ok(select)
 }
 

@@ -120,7 +120,7 @@ pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, 
     let Some((at, id)) = path
         .rsplit_once('/')
         .map(|(before, id)| (before.len() + 1, id))
-        .filter(|(_, id)| id.contains(KEY) && path.split('/').count() == ID_SEGMENT)
+        .filter(|(_, id)| id.contains(KEY) && path.split('/').count() == RECORD_PATH_SEGMENTS_COUNT)
     else {
         return Ok(Cow::Borrowed(path));
     };
@@ -139,7 +139,7 @@ pub(super) fn in_path<'a>(path: &'a str, fill: &mut Fill<'_>) -> Result<Cow<'a, 
 }
 
 /// Number of segments of a path with an id, including the empty segment before the first `/`.
-const ID_SEGMENT: usize = 7;
+const RECORD_PATH_SEGMENTS_COUNT: usize = 7;
 
 fn segment(json: &str, position: Position) -> String {
     let text = match json::value(json) {
@@ -172,7 +172,7 @@ pub(super) fn in_body<'a>(
         return Ok(Cow::Borrowed(text));
     };
     let is_list = members.len() == 1;
-    let is_one_record = path.split('/').count() == ID_SEGMENT;
+    let is_one_record = path.split('/').count() == RECORD_PATH_SEGMENTS_COUNT;
     object(&members, |name, value| match (action, name) {
         (Action::Insert, "batchData") if is_list => rows(value, fill),
         (Action::Insert, _) => stored(value, fill),

@@ -101,7 +101,7 @@ impl Loader {
             spent.bytes += record.statement.len() as u64;
         }
         if kind != RecordKind::View {
-            self.load_waiting().await?;
+            self.retry_refused_views().await?;
         }
         let key = (record.head.database.clone(), record.head.name.clone());
         if kind == RecordKind::Rows && self.lost.contains(&key) {
@@ -139,7 +139,7 @@ impl Loader {
     }
 
     /// Runs the views that were refused, as long as one more of them can be created.
-    async fn load_waiting(&mut self) -> Result<(), AdminError> {
+    async fn retry_refused_views(&mut self) -> Result<(), AdminError> {
         let mut before = usize::MAX;
         while !self.waiting.is_empty() && self.waiting.len() < before {
             before = self.waiting.len();
@@ -158,7 +158,7 @@ impl Loader {
 
     /// Runs the views that wait for other views, and sets the databases' collations.
     pub async fn finish(mut self) -> Result<Loaded, AdminError> {
-        self.load_waiting().await?;
+        self.retry_refused_views().await?;
         for (database, (_, statement)) in std::mem::take(&mut self.collations) {
             let head = RecordHead::new(RecordKind::Database, &database, "");
             if let Err(refusal) = self.run(&DumpRecord { head: head.clone(), statement }).await? {
