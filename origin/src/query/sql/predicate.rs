@@ -74,10 +74,12 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
             sql.syntax(")");
         }
         Predicate::Guarded(guard, inner) => {
-            // NULL, as for the missing record of a LEFT JOIN: FALSE would become TRUE in a NOT.
-            sql.syntax("IF(");
+            // MariaDB replaces columns by the constants that they are compared with elsewhere in the statement, also in an
+            // IF, and may then test the inner condition before any other. It leaves subqueries as they are.
+            sql.syntax("IF(EXISTS (SELECT 1 FROM DUAL WHERE ");
             write(sql, scope, *guard);
-            sql.syntax(", ");
+            // NULL, as for the missing record of a LEFT JOIN: FALSE would become TRUE in a NOT.
+            sql.syntax("), ");
             write(sql, scope, *inner);
             sql.syntax(", NULL)");
         }
