@@ -36,6 +36,8 @@ const PACKET_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// value of FOUND_ROWS().
 const SESSION_SETUP: &str = "SET NAMES utf8mb4, time_zone = '+00:00', autocommit = 1, \
      sql_mode = 'STRICT_ALL_TABLES,STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_AUTO_CREATE_USER,NO_ENGINE_SUBSTITUTION', \
+     tx_isolation = IF(@@GLOBAL.tx_isolation = 'REPEATABLE-READ' AND @@binlog_format <> 'STATEMENT', 'READ-COMMITTED', \
+     @@GLOBAL.tx_isolation), \
      innodb_lock_wait_timeout = 10, lock_wait_timeout = 10, group_concat_max_len = 1048576, \
      max_sort_length = (SELECT GREATEST(@@max_sort_length, 1024) FROM (SELECT 1) one)";
 

@@ -56,8 +56,9 @@ pub enum DbError {
     /// The related records exceed [`INCLUDE_MAX_BYTES`].
     #[error("the related records are too large")]
     IncludeTooLarge,
-    /// The head of the response, already sent, promises all rows, but rows added meanwhile exceed the maximum.
-    #[error("rows were added while they were read")]
+    /// The head of the response, already sent, promises all rows, but rows added meanwhile exceed the maximum; or an
+    /// update changed more rows than were read and locked before it.
+    #[error("rows were added meanwhile")]
     RowsAdded,
     #[error("the position is not reached")]
     NotReached,
@@ -162,6 +163,7 @@ impl DbError {
             Some(errno::CHECKREAD | errno::LOCK_DEADLOCK) => Recovery::Again,
             Some(errno::UNKNOWN_COM | errno::OPTION_PREVENTS_STATEMENT) if self.is_lost() => Recovery::OtherHost,
             _ if self.is_lost() => Recovery::Lost,
+            _ if matches!(self, Self::RowsAdded) => Recovery::Again,
             _ => Recovery::None,
         }
     }
@@ -220,7 +222,7 @@ impl DbError {
             )
             .with_hint("MariaDB's max_allowed_packet sets that limit."),
             Self::RowsAdded => {
-                Problem::new(ErrorCode::LockTimeout, "Other requests added records while the records were read.")
+                Problem::new(ErrorCode::LockTimeout, "Other requests added records while this one ran.")
             }
             Self::NotReached => Problem::new(
                 ErrorCode::LockTimeout,

@@ -110,10 +110,14 @@ impl InTransaction<'_, '_> {
             self.check(precondition).await?;
         }
         let keys = match &reread {
-            Some(Reread::ByKeys(reread)) => self.keys(reread, max_affected).await?,
-            _ => Vec::new(),
+            Some(Reread::ByKeys(reread)) => Some(self.keys(reread, max_affected).await?),
+            _ => None,
         };
         let written = self.execute(statements, is_dry_run, max_affected).await?;
+        // READ COMMITTED locks no gaps: another transaction may have added matching records before the update.
+        if keys.as_ref().is_some_and(|keys| keys.len() as u64 != written.affected) {
+            return Err(DbError::RowsAdded.into());
+        }
         let count = written.records.len();
         let payload = match (reread, answer) {
             (None, ChangeAnswer::Count) => integer_json(written.affected),
@@ -127,7 +131,7 @@ impl InTransaction<'_, '_> {
                 let rows = self.rows(statement, &layout, &[], None).await?;
                 return Ok(if rows.count == 0 { NULL.to_vec() } else { rows.json });
             }
-            (Some(Reread::ByKeys(reread)), _) => return self.reread(&reread, keys, answer).await,
+            (Some(Reread::ByKeys(reread)), _) => return self.reread(&reread, keys.unwrap_or_default(), answer).await,
         };
         self.budget.take(count, payload.len())?;
         Ok(payload)
