@@ -10,10 +10,13 @@ use crate::query::sql::{Statement, receipt};
 use mysql_async::Value;
 use shared::ident::{DatabaseName, ProjectName};
 use shared::key::Access;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The size of a batch. The connection is returned after each batch, for waiting requests.
 const SWEPT_AT_ONCE: usize = 500;
+
+/// The time limit for a project, so that one with many receipts does not keep the sweep from the others.
+const SWEEP_MAX: Duration = Duration::from_secs(60);
 
 /// Deletes a project's expired receipts, and returns their number. After an error, goes on with the next database.
 pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError> {
@@ -21,13 +24,13 @@ pub async fn sweep(pools: &Pools, project: &ProjectName) -> Result<u64, DbError>
     let mut lease = pools.lease(project, Access::Full).await?;
     let databases = first_column(&mut lease, receipt::databases(), limit).await?;
     drop(lease);
-    let mut swept = 0;
+    let (mut swept, until) = (0, Instant::now() + SWEEP_MAX);
     for database in databases {
         let name = String::from_utf8(database).unwrap_or_default();
         let Ok(database) = DatabaseName::parse(&name) else {
             continue;
         };
-        loop {
+        while Instant::now() < until {
             let step = async {
                 let mut lease = pools.lease(project, Access::Full).await?;
                 sweep_some(&mut lease, &database, limit).await

@@ -90,10 +90,10 @@ pub fn databases() -> Statement {
     sql.finish()
 }
 
-/// Selects keys of expired receipts. Takes no locks.
+/// Selects keys of expired receipts. Takes no locks. The project may have made keys of any length.
 pub fn outlived(database: &DatabaseName, count: usize) -> Statement {
     let mut sql = Builder::new();
-    sql.syntax("SELECT key_hash FROM ")
+    sql.syntax("SELECT LEFT(key_hash, 33) FROM ")
         .receipts(database)
         .syntax(" WHERE ")
         .outlived()
