@@ -44,17 +44,29 @@ impl Rates {
 
     /// Counts a request. The stricter of the configured limit and of `of_role` applies.
     pub fn count(&self, caller: &RatedCaller, of_role: Option<RateLimit>) -> Result<Option<Allowance>, Problem> {
+        let counted = self.with_buckets(caller, of_role, |buckets, limit| buckets.count(limit, Instant::now()));
+        counted.transpose()
+    }
+
+    /// Counts more requests, which a counted request stands for. Their time must pass before the next request.
+    pub fn count_more(&self, caller: &RatedCaller, of_role: Option<RateLimit>, requests: u32) {
+        self.with_buckets(caller, of_role, |buckets, limit| buckets.count_more(limit, requests, Instant::now()));
+    }
+
+    fn with_buckets<T>(
+        &self,
+        caller: &RatedCaller,
+        of_role: Option<RateLimit>,
+        count: impl FnOnce(&mut Buckets, RateLimit) -> T,
+    ) -> Option<T> {
         let limits = self.limit.into_iter().chain(of_role);
-        let Some(limit) =
-            limits.min_by_key(|limit| u128::from(limit.requests()) * DAY.as_nanos() / limit.period().as_nanos())
-        else {
-            return Ok(None);
-        };
+        let limit =
+            limits.min_by_key(|limit| u128::from(limit.requests()) * DAY.as_nanos() / limit.period().as_nanos())?;
         let buckets = self.callers.get_or_insert_with(caller, || Ok::<_, std::convert::Infallible>(Arc::default()));
         let buckets = buckets.unwrap_or_else(|never| match never {});
         // The buckets are valid after every step, so a poisoned lock can be used.
         let mut buckets = buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        buckets.count(limit, Instant::now()).map(Some)
+        Some(count(&mut buckets, limit))
     }
 }
 
@@ -71,6 +83,13 @@ impl Buckets {
             bucket.full_at = bucket.with_one_less(now).min(now + bucket.size());
         }
         Ok(limit.left(limit.requests() - self.0[at].used(now), full_at - now))
+    }
+
+    fn count_more(&mut self, limit: RateLimit, requests: u32, now: Instant) {
+        for bucket in &mut self.0 {
+            let later = bucket.full_at.max(now) + bucket.interval() * requests;
+            bucket.full_at = if bucket.limit == limit { later } else { later.min(now + bucket.size()) };
+        }
     }
 
     /// Returns the index of the bucket of `limit`. A new bucket also counts the requests under other limits.

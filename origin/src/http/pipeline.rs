@@ -4,7 +4,7 @@
 
 use super::body::{self, CountedBody};
 use super::records::BodyWanted;
-use super::request_context::{RequestContext, admit_caller};
+use super::request_context::{RequestContext, admit_caller, count_operations};
 use super::request_metrics::RequestMetrics;
 use super::respond;
 use super::{
@@ -120,7 +120,10 @@ async fn run(
     let response = match operation {
         // Boxed: otherwise the future of every record operation would be as large as the largest of these.
         Operation::Sql(call) => Box::pin(sql::run(context, call)).await,
-        Operation::Batch(batch) => Box::pin(batch::run(context, &batch)).await,
+        Operation::Batch(batch) => {
+            count_operations(metrics, caller, batch.steps().len());
+            Box::pin(batch::run(context, &batch)).await
+        }
         Operation::Changes(call) => Box::pin(changes::run(context, call)).await,
         Operation::Mcp => Box::pin(mcp::run(app, caller, parts, &body, metrics)).await,
         Operation::Media(call) => Box::pin(media::run(app, caller, call, parts, content, context.progress())).await,

@@ -105,6 +105,13 @@ impl RequestContext {
     }
 }
 
+/// Counts the operations of a batch against the rate limit of the caller; [`admit_caller`] has counted one.
+pub(super) fn count_operations(metrics: &RequestMetrics, caller: &Caller, count: usize) {
+    let more = u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX);
+    let rated = (caller.project().clone(), caller.key_id());
+    metrics.app().rates.count_more(&rated, caller.rate_limit(), more);
+}
+
 /// Counts the request against the caller's rate limit, unless it is counted already.
 pub(super) fn admit_caller(metrics: &RequestMetrics, caller: &Caller) -> Result<(), Problem> {
     metrics.caller(caller);
