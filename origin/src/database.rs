@@ -23,6 +23,7 @@ mod json;
 pub mod listing;
 pub mod log_position;
 pub mod log_reader;
+pub mod long_rows;
 pub mod media;
 pub mod pool;
 pub mod position;

@@ -179,6 +179,10 @@ impl ProjectQuota {
 }
 
 impl Guard {
+    pub fn holder(&self) -> (&ProjectName, Uuid) {
+        (&self.project, self.caller)
+    }
+
     pub fn grow(&mut self, amount: u64) -> Result<(), Refused> {
         self.inner.add(&mut self.inner.taken(), &self.project, self.caller, amount)?;
         self.amount += amount;

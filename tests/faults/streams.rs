@@ -22,6 +22,7 @@ cases! {
         a_reader_who_takes_nothing_in_time_is_cut_off,
         a_client_without_a_key_who_reads_nothing_is_disconnected,
         answers_that_nobody_reads_count_for_their_caller,
+        long_records_are_encoded_a_few_at_a_time,
     ],
 }
 
@@ -69,6 +70,26 @@ async fn records_with_related_ones_leave_memory_as_it_was(_: Host) {
     assert_eq!(rows(&service, path).await, 300_000);
     let grown = process.peak().saturating_sub(before);
     assert!(grown < GROWTH_MAX_BYTES, "grown by {grown} bytes");
+    stop(service).await;
+}
+
+async fn long_records_are_encoded_a_few_at_a_time(_: Host) {
+    const REQUESTS: usize = 30;
+    const RECORD_BYTES: usize = 12_000_000;
+    const LONG_GROWTH_MAX_BYTES: u64 = 400 * 1024 * 1024;
+    let service = start(Edge::Without, &[]).await;
+    let long = format!("CREATE TABLE longs (PRIMARY KEY (id)) AS SELECT 1 AS id, REPEAT('x', {RECORD_BYTES}) AS body");
+    sql(&service, &long).send().await.payload();
+    let process = Process::of(&service);
+    let before = process.resident();
+    process.forget_peak();
+    let reads = (0..REQUESTS).map(|_| async { get(&service, "/api/v1/crud/demo/longs/1").request().send().await });
+    let answers = futures_util::future::join_all(reads).await;
+    let grown = process.peak().saturating_sub(before);
+    // The others are beyond the share of bytes of long answers.
+    let whole = answers.iter().flatten().filter(|answer| answer.status() == StatusCode::OK).count();
+    assert!(whole > 1, "{whole} answers");
+    assert!(grown < LONG_GROWTH_MAX_BYTES, "grown by {grown} bytes");
     stop(service).await;
 }
 

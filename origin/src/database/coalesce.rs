@@ -11,6 +11,7 @@ mod select_by_key;
 use super::DbError;
 use super::connection::Connection;
 use super::pool::{Account, Lease, Lessee, Pools, QueueTicket, ReadFrom};
+use super::run::related::size;
 use super::run::{Found, StatementStats, Written, encode_record, within};
 use crate::query::plan::{InsertOne, SelectByKey};
 use in_flight::InFlight;
@@ -147,7 +148,10 @@ impl Coalescer {
         let account = self.pools.account_for_read(lessee.project, lessee.access, from)?;
         let row = self.run::<Reads>((account, lessee.caller), shape, key, limit, progress).await?;
         Ok(match row {
-            Some(row) => encode_record(&row, read.layout(), read.format(), progress),
+            Some(row) => {
+                let _admitted = self.pools.long_rows.admit(lessee.project, lessee.caller, size(&row)).await?;
+                encode_record(&row, read.layout(), read.format(), progress)
+            }
             None => Found::Nothing,
         })
     }

@@ -14,6 +14,7 @@ use super::connection::Connector;
 use super::errno;
 use super::error::DbError;
 use super::hosts::{Hosts, HostsGauge};
+use super::long_rows::LongRows;
 use super::position::{POLL_MAX, POLL_MIN, Position, REPLICA_WAIT, WAIT_TIMEOUT};
 use crate::histogram::Durations;
 use crate::project_quota::{self, Guard, ProjectQuota};
@@ -60,6 +61,7 @@ pub struct Pools {
     /// more when the request took its ticket.
     waiting: Arc<AtomicUsize>,
     waits: Durations,
+    pub(super) long_rows: LongRows,
     replicas: Option<Box<Pools>>,
 }
 
@@ -134,7 +136,8 @@ impl Pools {
         let accounts = Arc::<RwLock<Accounts>>::default();
         let budget = ConnectionBudget::new(settings.total, Arc::downgrade(&accounts), settings.wait_timeout);
         let (budget, waiting, waits) = (Arc::new(budget), Arc::default(), Durations::default());
-        Self { settings, hosts, source, accounts, budget, waiting, waits, replicas: None }
+        let long_rows = LongRows::new(settings.wait_timeout);
+        Self { settings, hosts, source, accounts, budget, waiting, waits, long_rows, replicas: None }
     }
 
     /// Returns pools with connections and a connection budget of their own, and without replicas.
@@ -268,7 +271,7 @@ impl Pools {
             }
         }
         let object = got.map_err(pool_error)?;
-        Ok(Lease::new(object, turn))
+        Ok(Lease::new(object, turn, self.long_rows.clone()))
     }
 
     async fn timed<T>(&self, getting: impl Future<Output = T>) -> T {

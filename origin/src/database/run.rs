@@ -13,6 +13,7 @@ use super::connection::{Connection, DefaultSchema, SessionState};
 pub(super) use super::deadline::{within, within_since};
 use super::error::DbError;
 use super::json::Decoder;
+use super::long_rows;
 use super::pool::Lease;
 use super::position::Position;
 pub(super) use super::prepared_statements::{bind, values};
@@ -25,7 +26,7 @@ pub use many::{Counting, NextPage, Reading, RowLimit, SecondConnection, many};
 use mysql_async::prelude::{FromRow as _, Queryable as _};
 use mysql_async::{Column, Row, Value};
 pub use progress::{STEPS_MAX_COUNT, StatementStats, Step, StepKind};
-use related::CellWriter;
+use related::{CellWriter, size};
 use shared::envelope::{ColumnLabels, Encoder, Shape, write_object, write_string};
 use shared::format::Format;
 use shared::limits::{BATCH_ANSWER_MAX_BYTES, BATCH_ANSWER_MAX_ROWS};
@@ -83,11 +84,15 @@ pub async fn one(
     progress: &StatementStats,
 ) -> Result<Found, DbError> {
     let ReadingOne { statement, layout, includes, format } = reading;
+    let long_rows = lease.long_rows()?;
     let work = async |connection: &mut Connection| match first_two_rows(connection, statement).await? {
-        (Some(row), None) if !includes.is_empty() => {
-            with_related(connection, row, &layout, &includes, format, progress).await
+        (Some(row), None) => {
+            let _admitted = long_rows.admit(size(&row)).await?;
+            match includes.is_empty() {
+                true => Ok(encode_record(&row, &layout, format, progress)),
+                false => with_related(connection, row, &layout, &includes, format, progress).await,
+            }
         }
-        (Some(row), None) => Ok(encode_record(&row, &layout, format, progress)),
         (Some(_), Some(_)) => Ok(Found::Several),
         (None, _) => Ok(Found::Nothing),
     };
@@ -311,7 +316,9 @@ fn record_json(record: &RecordColumns, decoders: &[Decoder], row: &Row) -> Vec<u
     let cell = |at: usize| value(row, record.cells.start + at);
     let mut out = Vec::new();
     let is_null = |at| *cell(at) == Value::NULL;
-    write_object(&mut out, &record.layout.keys, is_null, |at, out| decoders[at].write(cell(at), out));
+    long_rows::encode(size(row), || {
+        write_object(&mut out, &record.layout.keys, is_null, |at, out| decoders[at].write(cell(at), out));
+    });
     out
 }
 
@@ -349,7 +356,7 @@ pub(super) fn value(row: &Row, at: usize) -> &Value {
 }
 
 pub(super) fn write_row(encoder: &mut Encoder, keys: &ColumnLabels, decoders: &[Decoder], row: &Row) {
-    write_cells(encoder, keys, decoders, |at| value(row, at));
+    long_rows::encode(size(row), || write_cells(encoder, keys, decoders, |at| value(row, at)));
 }
 
 pub(super) fn write_rows(
@@ -363,7 +370,9 @@ pub(super) fn write_rows(
     let keys = &layout.keys;
     for (at, row) in rows.iter().enumerate() {
         let is_null = |cell| *value(row, cell) == Value::NULL;
-        encoder.row(keys, is_null, |cell, out| cells.write((row, at), (cell, keys.len()), out));
+        long_rows::encode(size(row), || {
+            encoder.row(keys, is_null, |cell, out| cells.write((row, at), (cell, keys.len()), out));
+        });
     }
 }
 

@@ -244,6 +244,9 @@ impl<'a> Transaction<'a> {
                 continue;
             }
             if includes.is_empty() {
+                if size(&row) > budget.bytes {
+                    return Err(DbError::AnswerTooLarge);
+                }
                 add(&mut rows, &row, &[], 0)?;
                 continue;
             }

@@ -8,6 +8,7 @@ use super::errno;
 use super::error::DbError;
 use super::json::Decoder;
 use super::pool::Lease;
+use super::run::related::size;
 use super::run::{self, CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, StatementStats, within};
 use super::schema_cache::SchemaChange;
 use crate::query::sql::Statement;
@@ -48,6 +49,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         let (text, params) = statement.into_parts();
         let writes = may_write(&text);
         let started = Instant::now();
+        let long_rows = lease.long_rows()?;
         let connection = lease.connection()?;
         let params = run::bind(params);
         let preparing = connection.prepare_checked(&text, &params, effects.is_wide);
@@ -92,8 +94,17 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         } else {
             let (keys, decoders) = (unique_keys(&columns), decoders(&text, &columns));
             let mut encoder = Encoder::begin_as(format, Shape::Rows, &keys, CHUNK_ROOM_BYTES);
+            // Held until the client has taken the text of the row.
+            let mut admitted = None;
             loop {
-                match within(deadline.left(), result.next()).await {
+                let next = async {
+                    let row = result.next().await?;
+                    if let Some(row) = row.as_ref().filter(|_| admitted.is_none()) {
+                        admitted = long_rows.admit(size(row)).await?;
+                    }
+                    Ok::<_, DbError>(row)
+                };
+                match within(deadline.left(), next).await {
                     Ok(Some(row)) => run::write_row(&mut encoder, &keys, &decoders, &row),
                     Ok(None) => break,
                     Err(error) => {
@@ -105,6 +116,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
                 if encoder.len() >= CHUNK_BYTES {
                     progress.add_rows(encoder.rows() - progress.rows());
                     yield Bytes::from(encoder.take());
+                    admitted = None;
                 }
             }
             progress.add_rows(encoder.rows() - progress.rows());
@@ -245,8 +257,10 @@ async fn several<P: Protocol>(
         encoder.next_set();
         let (keys, decoders) = (unique_keys(&columns), run::decoders(None, &columns));
         while let Some(row) = result.next().await? {
-            run::write_row(&mut encoder, &keys, &decoders, &row);
-            if encoder.len() > RESULTS_HELD_MAX_BYTES {
+            if size(&row) <= RESULTS_HELD_MAX_BYTES {
+                run::write_row(&mut encoder, &keys, &decoders, &row);
+            }
+            if size(&row).max(encoder.len()) > RESULTS_HELD_MAX_BYTES {
                 return Err(DbError::ResultsTooLarge);
             }
         }

@@ -9,6 +9,7 @@ use crate::query::plan::KeyShape;
 use crate::query::sql;
 use mysql_async::{Row, Value};
 use shared::limits::COALESCED_READ_MAX_RECORDS;
+use std::sync::Arc;
 use std::time::Duration;
 
 #[derive(Debug)]
@@ -17,7 +18,7 @@ pub(super) struct Reads;
 impl CoalescedStatement for Reads {
     type Shape = KeyShape;
     type Item = i64;
-    type Output = Option<Row>;
+    type Output = Option<Arc<Row>>;
 
     const IN_FLIGHT_MAX: usize = 2;
 
@@ -33,16 +34,16 @@ impl CoalescedStatement for Reads {
         !matches!(error, DbError::Timeout)
     }
 
-    async fn run_one(connection: &mut Connection, shape: &KeyShape, key: i64) -> Result<Option<Row>, DbError> {
+    async fn run_one(connection: &mut Connection, shape: &KeyShape, key: i64) -> Result<Option<Arc<Row>>, DbError> {
         let (row, _) = first_two_rows(connection, sql::select_by_key(shape, key)).await?;
-        Ok(row)
+        Ok(row.map(Arc::new))
     }
 
     async fn run_several(
         connection: &mut Connection,
         shape: &KeyShape,
         keys: Vec<i64>,
-    ) -> Result<Vec<Option<Row>>, DbError> {
+    ) -> Result<Vec<Option<Arc<Row>>>, DbError> {
         let mut distinct = keys.clone();
         distinct.sort_unstable();
         distinct.dedup();
@@ -55,11 +56,11 @@ impl CoalescedStatement for Reads {
         Ok(assign(rows, shape.key_cell(), &keys))
     }
 
-    async fn note_position(_: &mut Lease, _: &mut [Option<Row>]) {}
+    async fn note_position(_: &mut Lease, _: &mut [Option<Arc<Row>>]) {}
 }
 
 /// Returns the row of each key; an empty list if a row has a key that was not requested: the table has changed.
-fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Row>> {
+fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Arc<Row>>> {
     let mut outputs = vec![None; keys.len()];
     for row in rows {
         let key = match value(&row, key_cell) {
@@ -72,10 +73,10 @@ fn assign(rows: Vec<Row>, key_cell: usize, keys: &[i64]) -> Vec<Option<Row>> {
         let Some(last) = (0..keys.len()).rfind(asked) else {
             return Vec::new();
         };
-        for at in (0..last).filter(asked) {
-            outputs[at] = Some(row.clone());
+        let row = Arc::new(row);
+        for at in (0..=last).filter(asked) {
+            outputs[at] = Some(Arc::clone(&row));
         }
-        outputs[last] = Some(row);
     }
     outputs
 }

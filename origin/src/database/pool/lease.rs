@@ -3,6 +3,7 @@
 use crate::database::connection::{Connection, Connector, SessionState};
 use crate::database::deadline::{Limit, within};
 use crate::database::error::DbError;
+use crate::database::long_rows::{CallersLongRows, LongRows};
 use crate::database::position::Position;
 use crate::database::run::{SessionEffect, StatementStats};
 use crate::project_quota::Guard;
@@ -19,6 +20,7 @@ pub struct Lease {
     object: Option<Object<Connector>>,
     stage: Stage,
     turn: Option<Guard>,
+    long_rows: LongRows,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +30,14 @@ enum Stage {
 }
 
 impl Lease {
-    pub(super) fn new(object: Object<Connector>, turn: Guard) -> Self {
-        Self { object: Some(object), stage: Stage::Idle, turn: Some(turn) }
+    pub(super) fn new(object: Object<Connector>, turn: Guard, long_rows: LongRows) -> Self {
+        Self { object: Some(object), stage: Stage::Idle, turn: Some(turn), long_rows }
+    }
+
+    pub(in crate::database) fn long_rows(&self) -> Result<CallersLongRows, DbError> {
+        let turn = self.turn.as_ref().ok_or_else(|| DbError::Unavailable("the connection is closed".into()))?;
+        let (project, caller) = turn.holder();
+        Ok(self.long_rows.of(project, caller))
     }
 
     pub(in crate::database) fn connection(&mut self) -> Result<&mut Connection, DbError> {

@@ -6,6 +6,7 @@ use crate::changes::{
 };
 use crate::config::find_setting;
 use crate::database::admin::STATEMENT_TIMEOUT;
+use crate::database::long_rows::{LONG_ROWS_MAX_BYTES, LONG_ROWS_PER_PROJECT_MAX_BYTES};
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
 use crate::database::pool::QUEUES_OF_ALL;
 use crate::database::schema_cache::{self, connections};
@@ -105,6 +106,11 @@ fn of_records() -> Vec<Expected> {
              over HTTP/2",
             format!("{} MiB", answers.whole() / MIB),
             format!("a quarter: {} MiB", answers.share() / MIB),
+        ),
+        row(
+            "bytes of rows above 512 KiB while they are encoded, and in a stream until the client has taken them",
+            format!("{} MiB", LONG_ROWS_MAX_BYTES / MIB),
+            format!("half: {} MiB", LONG_ROWS_PER_PROJECT_MAX_BYTES / MIB),
         ),
     ]
 }
