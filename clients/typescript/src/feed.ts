@@ -26,6 +26,8 @@ export interface RawChange {
 export interface Place {
   next: string;
   position: string;
+  /** Whether the snapshot before lacks records, because the role or the service allow no more. */
+  limited?: true;
 }
 
 /** A change with the token after it, if it is known; the place after whole transactions; or that the records must be read

@@ -58,7 +58,8 @@ export class List implements LiveList<unknown> {
   readonly #call: LiveCall;
   readonly #control = new AbortController();
   readonly #listeners = new Set<(records: readonly unknown[]) => void>();
-  readonly #held: number;
+  /** The maximum of records in `#entries`. */
+  #held: number;
   #settle!: { resolve: () => void; reject: (reason: unknown) => void };
   #steps: Step[] = [];
   #hidden: string[] = [];
@@ -76,8 +77,7 @@ export class List implements LiveList<unknown> {
     this.#hub = hub;
     this.#table = table;
     this.#call = call;
-    // Twice the limit, so that a list that loses records is not read again each time.
-    this.#held = (call.limit ?? Infinity) * 2;
+    this.#held = this.#wanted;
     this.ready = new Promise((resolve, reject) => {
       this.#settle = { resolve, reject };
     });
@@ -158,6 +158,11 @@ export class List implements LiveList<unknown> {
     };
   }
 
+  /** Twice the limit, so that a list that loses records is not read again each time. */
+  get #wanted(): number {
+    return (this.#call.limit ?? Infinity) * 2;
+  }
+
   #compare(a: Entry, b: Entry): number {
     for (const [name, sign, type] of this.#steps) {
       const result = sign * compareValues(a.record[name], b.record[name], type);
@@ -170,7 +175,7 @@ export class List implements LiveList<unknown> {
   /** Reads the records with the position at which they were so. */
   read() {
     const order = this.#steps.map(([field, sign]) => ({ field, strategy: sign < 0 ? "DESC" : "ASC" }));
-    const limit = this.#held === Infinity ? undefined : this.#held;
+    const limit = this.#wanted === Infinity ? undefined : this.#wanted;
     return snapshotOf(this.#hub.http, [{ ...this.subscription, order, limit }], {
       signal: this.#control.signal,
     });
@@ -195,6 +200,8 @@ export class List implements LiveList<unknown> {
           continue;
         }
         this.#entries = records.map(({ key, record }) => ({ key, record: record! }));
+        // The role or the service allow no more.
+        this.#held = place.limited ? records.length : this.#wanted;
         this.#isWhole = records.length < this.#held;
         this.#position = place.position;
         this.#readAt = Date.now();
@@ -226,7 +233,7 @@ export class List implements LiveList<unknown> {
 
   /** Whether records that are not held may have come into the list. */
   #lacks(): boolean {
-    return !this.#isWhole && this.#entries.length < this.#held / 2;
+    return !this.#isWhole && this.#entries.length < Math.min(this.#call.limit ?? Infinity, this.#held);
   }
 
   /** Applies a change; returns false if only MariaDB knows the record's place. */

@@ -159,7 +159,7 @@ export class Table<DB, T extends AnyTable> {
     let isReady = false;
     for await (const [name, value, next] of messages) {
       if (name === "transaction") {
-        if (!isReady) onReady?.(next);
+        if (!isReady) onReady?.(next, value.limited);
         isReady = true;
       } else if (name === "resync") {
         isReady = false;

@@ -211,8 +211,9 @@ export interface ChangesOptions<DB, T extends AnyTable> extends FollowOptions<DB
   readonly since?: string;
   /** Begin with all records, unless `since` is given, and again whenever the feed can't go on. */
   readonly snapshot?: boolean;
-  /** Is called with a token for `since` when changes are followed: first, and after each snapshot. */
-  readonly onReady?: (next: string) => void;
+  /** Is called with a token for `since` when changes are followed: first, and after each snapshot, which is `limited` if
+   * the key's role withholds records. */
+  readonly onReady?: (next: string, limited?: true) => void;
 }
 
 export interface LiveOptions<DB, T extends AnyTable> extends FollowOptions<DB, T> {

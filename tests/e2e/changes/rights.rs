@@ -97,7 +97,15 @@ async fn a_snapshot_ends_at_the_maximum_of_the_role(host: Host) {
     let body = json!({"subscriptions": [subscription, subscription], "snapshot": true});
     let text = super::post(host, &body).key(&ann.key).send().await.text();
     assert_eq!(text.lines().count(), 7);
-    assert!(text.lines().last().expect("a line").contains(r#""limited":true"#), "{text}");
+    let last: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
+    assert_eq!(last["limited"], true, "{text}");
+    let document = host.get("/api/v1/openapi.json").send().await.json();
+    for (path, method) in [("/changes/{database}/{table}", "get"), ("/changes", "post")] {
+        let answer = &document["paths"][path][method]["responses"]["200"]["content"]["application/json"]["schema"];
+        for member in last.as_object().expect("an object").keys() {
+            assert!(answer["properties"].get(member).is_some(), "{path} does not describe {member}: {answer}");
+        }
+    }
 }
 
 async fn a_role_follows_only_what_it_reads(host: Host) {

@@ -39,6 +39,22 @@ test("changes have their record, token and transaction", async () => {
   ]);
 });
 
+test("a snapshot that the role cuts is limited", async () => {
+  for (const streaming of [true, false]) {
+    const service = new Service();
+    service.streaming = streaming;
+    service.maxRows = 1;
+    service.write({ 1: {}, 2: {} });
+    let isLimited;
+    const onReady = (_, limited) => {
+      isLimited = limited;
+      service.write({ 3: {} });
+    };
+    await follow(service, 2, { snapshot: true, onReady }).done;
+    assert.equal(isLimited, true);
+  }
+});
+
 test("a stream that breaks goes on from its last token", async () => {
   const service = new Service();
   const { ready, done, changes } = follow(service, 2);

@@ -36,6 +36,8 @@ export class Service {
   failures = 0;
   /** Whether snapshots take a while, and every third one lacks the last transaction: the log has it before the tables. */
   isSlow = false;
+  /** The most records that the role allows in a list. */
+  maxRows = Infinity;
 
   get selkie() {
     return createClient({
@@ -70,7 +72,12 @@ export class Service {
   /** What a list answers now. */
   list({ query, order, limit = Infinity, selectFields }, of = this.rows) {
     const rows = [...of.values()].filter(this.matches(query));
-    return rows.sort(byOrder(order)).slice(0, limit).map(only(selectFields));
+    return rows.sort(byOrder(order)).slice(0, Math.min(limit, this.maxRows)).map(only(selectFields));
+  }
+
+  /** Whether the role cuts a list. */
+  cuts({ query, limit = Infinity }) {
+    return [...this.rows.values()].filter(this.matches(query)).length > this.maxRows && limit > this.maxRows;
   }
 
   matches(query = {}) {
@@ -120,6 +127,7 @@ export class Service {
     const isLate = this.isSlow && this.log.length > 0 && this.requests.length % 3 === 0;
     const now = this.log.length - (isLate ? 1 : 0);
     const place = (at) => ({ next: `t${at}`, upToDate: true, position: this.position(at) });
+    const limited = call.snapshot && call.subscriptions.some((one) => this.cuts(one)) ? { limited: true } : {};
     const recordsOf = (one) =>
       this.list(one, isLate ? this.before : this.rows).map((record) => ({
         type: "insert",
@@ -131,7 +139,7 @@ export class Service {
     const records = call.snapshot ? call.subscriptions.flatMap(recordsOf) : [];
     if (call.snapshot && !events) {
       for (let turn = 0; this.isSlow && turn < 4; turn += 1) await new Promise(setImmediate);
-      return new Response([...records, place(now)].map((line) => `${JSON.stringify(line)}\n`).join(""));
+      return new Response([...records, { ...place(now), ...limited }].map((line) => `${JSON.stringify(line)}\n`).join(""));
     }
     let at = call.since ? Number(call.since.slice(1)) : this.log.length;
     if (!events) {
@@ -161,7 +169,7 @@ export class Service {
         signal.addEventListener("abort", () => this.streams.delete(own) && controller.error(signal.reason));
         this.streams.add(own);
         for (const record of records) put("change", record);
-        put("transaction", place(at), `t${at}`);
+        put("transaction", { ...place(at), ...limited }, `t${at}`);
         send();
       },
       cancel: () => this.streams.clear(),

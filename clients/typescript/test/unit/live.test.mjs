@@ -126,6 +126,24 @@ test("a list by numbers and dates is read once, and a list by texts again", asyn
   words.close();
 });
 
+test("a list that the role cuts has no record beyond the cut", async () => {
+  const service = new Service();
+  service.maxRows = 3;
+  service.write(Object.fromEntries([1, 2, 3, 4, 5].map((id) => [id, { views: id }])));
+  const table = service.selkie.table("shop.posts");
+  const [all, some] = [table.live(), table.live({ limit: 2 })];
+  await Promise.all([all.ready, some.ready]);
+  const ids = (list) => list.records.map(({ id }) => id);
+  service.write({ 6: {}, 5: { views: 9 }, 1: { views: 8 } });
+  await turns(() => all.records[0].views === 8 && some.records[0].views === 8);
+  assert.deepEqual([ids(all), ids(some)], [[1, 2, 3], [1, 2]]);
+  service.write({ 1: null });
+  await turns(() => ids(all).includes(4) && ids(some).includes(3));
+  assert.deepEqual([ids(all), ids(some)], [[2, 3, 4], [2, 3]]);
+  all.close();
+  some.close();
+});
+
 test("lists of one client share a stream, and equal ones a subscription", async () => {
   const service = new Service();
   const { selkie } = service;
