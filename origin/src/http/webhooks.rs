@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 /// Maximum time for which a request sends a delivery, with the wait for a slot.
 const SEND_TIMEOUT: Duration = Duration::from_secs(20);
+const SET_TRIES_MAX_COUNT: usize = 10;
 
 /// Starts the deliveries of this origin.
 pub fn start(app: &Arc<ServiceState>, tasks: &TaskTracker, stop: &CancellationToken) {
@@ -211,30 +212,35 @@ impl Manager<'_> {
         })
     }
 
-    async fn set(&self, row: WebhookRow, definition: WebhookDefinition) -> Result<Vec<u8>, Problem> {
-        // So a webhook can be paused whose table was dropped.
-        if *row.url != *definition.url || *row.subscriptions != *definition.subscriptions_json {
-            self.check(row.id, &definition).await?;
+    /// Replaces the definition that was read as `row`. If another request or the courier changes it meanwhile, tries
+    /// again with what they have made of it.
+    async fn set(&self, mut row: WebhookRow, definition: WebhookDefinition) -> Result<Vec<u8>, Problem> {
+        for _ in 0..SET_TRIES_MAX_COUNT {
+            // So a webhook can be paused whose table was dropped.
+            if *row.url != *definition.url || *row.subscriptions != *definition.subscriptions_json {
+                self.check(row.id, &definition).await?;
+            }
+            let changed = WebhookRow {
+                url: definition.url.to_string(),
+                subscriptions: definition.subscriptions_json.to_string(),
+                pause_reason: row.pause_reason.filter(|_| definition.is_paused),
+                is_paused: definition.is_paused,
+                updated_at: now(),
+                ..row
+            };
+            if self.store(&changed).await? {
+                self.changed("a webhook was changed", &changed);
+                return self.shown(&changed, None);
+            }
+            row = self.find(&changed.name).await?;
         }
-        let row = WebhookRow {
-            url: definition.url.into(),
-            subscriptions: definition.subscriptions_json.into(),
-            pause_reason: row.pause_reason.filter(|_| definition.is_paused),
-            is_paused: definition.is_paused,
-            ..row
-        };
-        self.store(&row, "a webhook was changed").await?;
-        self.shown(&row, None)
+        Err(Problem::new(ErrorCode::Overloaded, "The webhook is being changed by other requests."))
     }
 
-    async fn store(&self, row: &WebhookRow, what: &'static str) -> Result<(), Problem> {
+    /// Returns false if the webhook has another version than `row`.
+    async fn store(&self, row: &WebhookRow) -> Result<bool, Problem> {
         let _slot = self.app.management_slot(self.caller.project()).await?;
-        let row = WebhookRow { updated_at: now(), ..row.clone() };
-        if !self.app.webhooks.admin().update_webhook(&row).await.map_err(|error| of_admin(&error))? {
-            return Err(no_webhook(&row.name));
-        }
-        self.changed(what, &row);
-        Ok(())
+        self.app.webhooks.admin().update_webhook(row).await.map_err(|error| of_admin(&error))
     }
 
     async fn find(&self, name: &WebhookName) -> Result<WebhookRow, Problem> {

@@ -1,8 +1,11 @@
 //! The definitions of webhooks: what is refused, and what is listed.
 
 use super::receiver::Receiver;
-use super::{Webhook, of_table, table};
+use super::{DELIVERY_MAX, Webhook, of_table, table};
+use crate::case::eventually;
 use crate::host::Host;
+use crate::service::shared;
+use crate::test_db::unique;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -11,6 +14,7 @@ cases! {
     Both: [
         wrong_definitions_are_refused,
         a_webhook_is_listed_changed_and_deleted,
+        a_replacement_takes_what_was_changed_meanwhile,
         deliveries_are_listed_and_sent_again,
         long_bodies_are_kept_while_they_wait,
     ],
@@ -89,6 +93,33 @@ async fn a_webhook_is_listed_changed_and_deleted(host: Host) {
     let name = webhook.name.clone();
     webhook.delete().await;
     host.get(&format!("/api/v1/webhooks/{}", crate::host::enc(&name))).send().await.refused(ErrorCode::RecordNotFound);
+}
+
+/// The endpoint answers 410 while a request pauses the webhook too: the reason of the pause stays.
+async fn a_replacement_takes_what_was_changed_meanwhile(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    let body = json!({"url": receiver.url, "subscriptions": [of_table(&db.name, json!({}))], "paused": true});
+    let lock = unique("changed");
+    let waits = "SELECT 1 FROM information_schema.innodb_trx \
+         WHERE trx_state = 'LOCK WAIT' AND trx_query LIKE 'UPDATE selkie.webhooks SET url%'";
+    let mut changing = shared().root_session(&format!(
+        "delimiter //\nBEGIN NOT ATOMIC START TRANSACTION; \
+         UPDATE selkie.webhooks SET paused = TRUE, pause_reason = 'gone', version = version + 1 \
+         WHERE project = 'default' AND name = '{}'; \
+         DO GET_LOCK('{lock}', 0); WHILE NOT EXISTS ({waits}) DO DO SLEEP(0.1); END WHILE; COMMIT; END//",
+        webhook.name
+    ));
+    let is_changed = format!("SELECT IS_USED_LOCK('{lock}') IS NOT NULL");
+    eventually("a change", DELIVERY_MAX, || async {
+        (shared().root_sql(&is_changed).expect("an answer").trim() == "1").then_some(())
+    })
+    .await;
+    let shown = webhook.call(Method::PUT, "").json(&body).send().await.payload();
+    changing.wait().expect("an end");
+    assert_eq!((&shown["paused"], &shown["pauseReason"]), (&json!(true), &json!("gone")));
+    assert_eq!(webhook.show().await["pauseReason"], "gone");
+    webhook.delete().await;
 }
 
 async fn deliveries_are_listed_and_sent_again(host: Host) {

@@ -196,12 +196,20 @@ impl Admin {
         self.within(inserting).await
     }
 
-    /// Changes a webhook's definition. Its changes go on from where they are.
+    /// Changes a webhook's definition, if its version is still that of `row`. Its changes go on from where they are.
     pub async fn update_webhook(&self, row: &WebhookRow) -> Result<bool, AdminError> {
         let update = "UPDATE selkie.webhooks SET url = ?, subscriptions = ?, paused = ?, pause_reason = ?, \
-             updated_at = ?, version = version + 1 WHERE id = ?";
-        let params: Params =
-            (&row.url, &row.subscriptions, row.is_paused, &row.pause_reason, row.updated_at, row.id.to_string()).into();
+             updated_at = ?, version = version + 1 WHERE id = ? AND version = ?";
+        let params: Params = (
+            &row.url,
+            &row.subscriptions,
+            row.is_paused,
+            &row.pause_reason,
+            row.updated_at,
+            row.id.to_string(),
+            row.version,
+        )
+            .into();
         Ok(self.affected(update, params).await? == 1)
     }
 
