@@ -64,6 +64,8 @@ pub trait ChangeSource: Send + Sync {
         since: String,
         slots: ProjectQuota,
     ) -> BoxFuture<'static, Result<ChangePage, SourceError>>;
+    /// Fails if the project may not read the databases of the subscriptions now.
+    fn check(&self, asked: Asked) -> BoxFuture<'static, Result<(), Problem>>;
     /// Returns the present position. Fails if the subscriptions can't be followed.
     fn position(&self, asked: Asked) -> BoxFuture<'static, Result<String, SourceError>>;
 }

@@ -35,6 +35,7 @@ use shared::limits::UNCOUNTED_ANSWER_MAX_BYTES;
 use shared::operation::TablePath;
 use shared::operation::changes::{ChangesCall, ChangesForm};
 use snapshot::SnapshotOfEvents;
+use std::collections::HashSet;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -113,6 +114,24 @@ async fn answer(context: &RequestContext, call: &ChangesCall) -> Result<Response
         reload_schema(context, call);
     }
     answered
+}
+
+/// Fails if the project may not read the databases of the tables now: the admin account reads the log, and the rows in it
+/// are no longer of these tables. Of a table that was dropped, the log may have earlier changes.
+async fn check_databases<'a>(
+    app: &Arc<ServiceState>,
+    caller: &Caller,
+    tables: impl Iterator<Item = &'a TablePath>,
+    age: SchemaAge,
+) -> Result<(), Problem> {
+    let mut checked = HashSet::new();
+    for table in tables.filter(|table| checked.insert(&table.database)) {
+        match Tables::one(app, caller, table, age).await {
+            Err(problem) if problem.code() != ErrorCode::TableNotFound => return Err(problem),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Reloads the cached schema of the call's tables, so that the caller's next request sees them as they are now.
@@ -227,7 +246,12 @@ impl Reader {
     }
 
     async fn page(&self, place: &Place) -> Result<Page, ChangesError> {
-        self.pager().page(place.clone(), &self.tables).await
+        let page = self.pager().page(place.clone(), &self.tables).await?;
+        if !page.changes.is_empty() {
+            let tables = self.tables.iter().map(|(table, _)| table);
+            check_databases(&self.app, &self.caller, tables, SchemaAge::Cached).await?;
+        }
+        Ok(page)
     }
 
     /// Returns the page after `place`. If it has no changes, waits up to `wait` for the first one. Changes that were

@@ -231,6 +231,7 @@ impl Courier {
         // So that a change of the definition, or a pause, has effect for every delivery after it.
         if !self.webhooks.0.admin.is_webhook_version(self.webhook.id, self.webhook.version).await? {
             return Err(Failure::Ended(Ended::Replaced));
+        self.source.check(self.asked.clone()).await.map_err(Failure::Source)?;
         }
         let attempt = self.webhooks.send(&self.webhook, &delivery.message, body).await;
         take(delivery, &attempt);

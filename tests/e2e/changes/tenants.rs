@@ -1,14 +1,19 @@
 //! What one database's statements and rows do to the feeds of others, and to the origin.
 
 use super::Copy;
+use super::events::Events;
 use crate::host::{Call, Host};
-use crate::service::{Edge, Service};
-use crate::test_db::TestDb;
+use crate::service::{Edge, Service, shared};
+use crate::test_db::{TestDb, unique};
 use reqwest::Method;
 use shared::error::ErrorCode;
+use std::time::Duration;
 
 cases! {
-    Both: [columns_with_the_names_of_a_table_break_nothing],
+    Both: [
+        columns_with_the_names_of_a_table_break_nothing,
+        a_stream_ends_when_its_database_is_released,
+    ],
     Own: [long_rows_take_bounded_memory],
 }
 
@@ -22,6 +27,33 @@ async fn columns_with_the_names_of_a_table_break_nothing(host: Host) {
     own.exec("INSERT INTO t VALUES (1)").await;
     assert_eq!(copy.catch_up(10).await.len(), 1);
     copy.is_the_list().await;
+}
+
+async fn a_stream_ends_when_its_database_is_released(host: Host) {
+    let (project, name) = (unique("adopter"), unique("brought"));
+    let root = |statements: &str| shared().root_sql(statements).expect("root");
+    root(&format!("CREATE DATABASE {name}; CREATE TABLE {name}.t (id INT PRIMARY KEY)"));
+    shared().create_project(&project);
+    shared().cli_ok(&["database", "adopt", &name, "--project", &project]);
+    let key = shared().create_key(&project, "full", &[]).token;
+    let call = host.call(Method::GET, &format!("/api/v1/changes/{name}/t")).key(&key);
+    let mut events = Events::open(call, None).await;
+    assert_eq!(events.next().await.expect("an event").name, "transaction");
+    shared().cli_ok(&["database", "release", &name, "--project", &project]);
+    // The schema is cached for some seconds.
+    let last = async {
+        for id in 1.. {
+            root(&format!("INSERT INTO {name}.t VALUES ({id})"));
+            let event = events.next().await.expect("an event");
+            if event.name == "failed" {
+                return event;
+            }
+        }
+        unreachable!()
+    };
+    let last = tokio::time::timeout(Duration::from_secs(60), last).await.expect("an end");
+    assert_eq!(last.data["code"], "database_not_found", "{last:?}");
+    root(&format!("DROP DATABASE {name}"));
 }
 
 /// Returns the most memory that the origin has used.

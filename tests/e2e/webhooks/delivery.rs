@@ -1,8 +1,11 @@
 //! Deliveries: what they contain, their order, and what follows a failed one.
 
 use super::receiver::Receiver;
-use super::{Webhook, of_table, table};
+use super::{DELIVERY_MAX, Webhook, of_table, table};
+use crate::case::eventually;
 use crate::host::Host;
+use crate::service::shared;
+use crate::test_db::unique;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,6 +25,7 @@ cases! {
         a_table_that_is_gone_is_told,
         a_change_that_is_too_long_is_told,
         a_delivery_whose_body_was_not_kept_loses_nothing,
+        a_released_database_is_delivered_no_more,
     ],
 }
 
@@ -123,7 +127,7 @@ async fn an_endpoint_that_is_gone_gets_no_more(host: Host) {
     let webhook = Webhook::new(&db, &receiver, json!({})).await;
     receiver.answer(&[410]);
     db.exec("INSERT INTO t (n) VALUES (1)").await;
-    crate::case::eventually("its pause", super::DELIVERY_MAX, || async {
+    eventually("its pause", DELIVERY_MAX, || async {
         Some(webhook.show().await).filter(|shown| shown["paused"] == true)
     })
     .await;
@@ -217,7 +221,7 @@ async fn a_table_that_is_gone_is_told(host: Host) {
     let (db, receiver) = (table(host).await, Receiver::start().await);
     let webhook = Webhook::new(&db, &receiver, json!({})).await;
     db.exec("DROP TABLE t").await;
-    let shown = crate::case::eventually("a fault", super::DELIVERY_MAX, || async {
+    let shown = eventually("a fault", DELIVERY_MAX, || async {
         Some(webhook.show().await).filter(|shown| shown["fault"].is_string())
     })
     .await;
@@ -260,4 +264,30 @@ async fn a_delivery_whose_body_was_not_kept_loses_nothing(host: Host) {
     let changes = receiver.wait_for_changes(4).await;
     assert_eq!(changes.iter().map(|change| &change["record"]["n"]).collect::<Vec<_>>(), [1, 2, 3, 4]);
     webhook.delete().await;
+}
+
+async fn a_released_database_is_delivered_no_more(host: Host) {
+    let ([project, other], name) = ([unique("adopter"), unique("adopter")], unique("brought"));
+    let root = |statements: &str| shared().root_sql(statements).expect("root");
+    root(&format!("CREATE DATABASE {name}; CREATE TABLE {name}.t (id INT PRIMARY KEY)"));
+    shared().create_project(&project);
+    shared().create_project(&other);
+    shared().cli_ok(&["database", "adopt", &name, "--project", &project]);
+    let key = shared().create_key(&project, "full", &[]).token;
+    let receiver = Receiver::start().await;
+    let body = json!({"name": "a", "url": receiver.url, "subscriptions": [of_table(&name, json!({}))]});
+    let made = host.post("/api/v1/webhooks", &body).key(&key).send().await.payload();
+    crate::ledger::keep_secret(made["secret"].as_str().expect("a secret"));
+    root(&format!("INSERT INTO {name}.t VALUES (1)"));
+    receiver.wait_for_changes(1).await;
+    shared().cli_ok(&["database", "release", &name, "--project", &project]);
+    shared().cli_ok(&["database", "adopt", &name, "--project", &other]);
+    root(&format!("INSERT INTO {name}.t VALUES (2)"));
+    let fault = eventually("a fault", DELIVERY_MAX, || async {
+        let shown = host.get("/api/v1/webhooks/a").key(&key).send().await.payload();
+        shown["fault"].as_str().map(str::to_owned)
+    });
+    assert!(fault.await.contains("no database"));
+    assert_eq!(receiver.received().len(), 1);
+    host.call(Method::DELETE, "/api/v1/webhooks/a").key(&key).send().await.payload();
 }

@@ -1,6 +1,6 @@
 //! Reads changes for webhooks, by the same steps as for a request of a full key.
 
-use super::{Reader, token_error};
+use super::{Reader, check_databases, token_error};
 use crate::changes::{ChangesError, Meaning, Place, Token, TokenFault};
 use crate::database::log_reader::ResyncReason;
 use crate::database::schema_cache::SchemaAge;
@@ -15,7 +15,7 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
+use shared::error::Problem;
 use shared::limits::CHANGES_WAIT_MAX;
 use shared::operation::changes::{ChangesCall, ChangesForm};
 use shared::operation::webhook::{ChangeType, WebhookSubscription};
@@ -42,6 +42,16 @@ impl ChangeSource for FeedOfWebhooks {
         let app = Arc::clone(&self.0);
         async move { changes(&app, &asked, &since, &slots).await.map_err(|error| source_error(&app, error)) }.boxed()
     }
+    fn check(&self, asked: Asked) -> BoxFuture<'static, Result<(), Problem>> {
+        let app = Arc::clone(&self.0);
+        async move {
+            let caller = caller(&asked);
+            let tables = asked.subscriptions.iter().map(|of| &of.subscription.read.table);
+            check_databases(&app, &caller, tables, SchemaAge::Fresh).await
+        }
+        .boxed()
+    }
+
 
     fn position(&self, asked: Asked) -> BoxFuture<'static, Result<String, SourceError>> {
         let app = Arc::clone(&self.0);
@@ -110,9 +120,12 @@ fn token(app: &ServiceState, asked: &Asked, place: Place) -> String {
 }
 
 fn request(app: &Arc<ServiceState>, asked: &Asked) -> Result<(RequestContext, ChangesCall), ChangesError> {
+fn caller(asked: &Asked) -> Caller {
+    Caller::of_webhook(asked.project.clone(), asked.webhook)
+}
+
     let metrics = Arc::new(RequestMetrics::begin(Arc::clone(app), &Request::new(Body::empty())));
-    let caller = Caller::of_webhook(asked.project.clone(), asked.webhook);
-    let context = RequestContext::new(&metrics, caller, &HeaderMap::new())?;
+    let context = RequestContext::new(&metrics, caller(asked), &HeaderMap::new())?;
     let call = ChangesCall {
         subscriptions: asked.subscriptions.iter().map(|of| of.subscription.clone()).collect(),
         since: None,
