@@ -47,7 +47,7 @@ impl SeenChange {
         }
     }
 
-    fn change_type(self) -> ChangeType {
+    pub(super) fn change_type(self) -> ChangeType {
         match self {
             Self::Insert(_) | Self::Entered(_) => ChangeType::Insert,
             Self::Update(..) => ChangeType::Update,

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use shared::error::Problem;
 use shared::operation::TablePath;
 use shared::operation::changes::Subscription;
+use shared::operation::webhook::ChangeType;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct Followed {
     path: TablePath,
     access: TableAccess,
     plan: FollowedRead,
+    /// The types of changes that are wanted.
+    pub types: Vec<ChangeType>,
     /// Set by [`Subscriptions::set_facts`].
     facts: Option<TableFacts>,
 }
@@ -36,7 +39,7 @@ impl Followed {
         let plan = plan::follow(&subscription.read, &access.scope(), max_rows)?;
         let table = access.table();
         let path = TablePath { database: table.database().clone(), table: table.name().clone() };
-        Ok(Self { id: subscription.id.clone(), path, plan, access, facts: None })
+        Ok(Self { id: subscription.id.clone(), path, plan, types: ChangeType::ALL.to_vec(), access, facts: None })
     }
 
     pub fn path(&self) -> &TablePath {

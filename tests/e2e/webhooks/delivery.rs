@@ -25,6 +25,7 @@ cases! {
         a_table_that_is_gone_is_told,
         a_change_that_is_too_long_is_told,
         a_delivery_whose_body_was_not_kept_loses_nothing,
+        the_last_wanted_change_of_a_transaction_ends_it,
         a_released_database_is_delivered_no_more,
     ],
 }
@@ -263,6 +264,18 @@ async fn a_delivery_whose_body_was_not_kept_loses_nothing(host: Host) {
     db.exec("INSERT INTO t (n) VALUES (4)").await;
     let changes = receiver.wait_for_changes(4).await;
     assert_eq!(changes.iter().map(|change| &change["record"]["n"]).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    webhook.delete().await;
+}
+
+async fn the_last_wanted_change_of_a_transaction_ends_it(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    let webhook = Webhook::new(&db, &receiver, json!({"types": ["insert"]})).await;
+    // The updates are more than a delivery takes.
+    let updates = "UPDATE t SET n = n + 1;".repeat(200);
+    db.behind(&format!("BEGIN; INSERT INTO t (n) VALUES (1), (2); {updates} COMMIT; INSERT INTO t (n) VALUES (3)"));
+    let changes = receiver.wait_for_changes(3).await;
+    let told: Vec<_> = changes.iter().map(|change| json!([change["key"], change["end"]])).collect();
+    assert_eq!(told, [json!([1, null]), json!([2, true]), json!([3, true])]);
     webhook.delete().await;
 }
 

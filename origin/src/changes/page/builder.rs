@@ -79,7 +79,8 @@ impl Builder {
         position.advance(gtid);
         let first = row.number * CHANGES_PER_ROW + subscription as u64 * CHANGES_PER_SUBSCRIPTION;
         for (number, change) in (first..).zip(changes.into_iter().flatten()) {
-            if self.place.within.is_some_and(|(within, from)| within == gtid && number < from) {
+            let is_told = self.place.within.is_some_and(|(within, from)| within == gtid && number < from);
+            if is_told || !followed.types.contains(&change.change_type()) {
                 continue;
             }
             let is_at_limit = self.is_at_limit(limits);

@@ -18,7 +18,6 @@ use futures_util::future::BoxFuture;
 use shared::error::Problem;
 use shared::limits::CHANGES_WAIT_MAX;
 use shared::operation::changes::{ChangesCall, ChangesForm};
-use shared::operation::webhook::{ChangeType, WebhookSubscription};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -42,6 +41,7 @@ impl ChangeSource for FeedOfWebhooks {
         let app = Arc::clone(&self.0);
         async move { changes(&app, &asked, &since, &slots).await.map_err(|error| source_error(&app, error)) }.boxed()
     }
+
     fn check(&self, asked: Asked) -> BoxFuture<'static, Result<(), Problem>> {
         let app = Arc::clone(&self.0);
         async move {
@@ -51,7 +51,6 @@ impl ChangeSource for FeedOfWebhooks {
         }
         .boxed()
     }
-
 
     fn position(&self, asked: Asked) -> BoxFuture<'static, Result<String, SourceError>> {
         let app = Arc::clone(&self.0);
@@ -82,6 +81,9 @@ async fn changes(
     let mut reader = Reader::open(&context, &call, SchemaAge::Cached).await?;
     reader.weigh(&mut follower)?;
     reader.limits.bytes = DELIVERY_BYTES;
+    for (followed, of) in reader.subscriptions.all.iter_mut().zip(&*asked.subscriptions) {
+        followed.types.clone_from(&of.types);
+    }
     place.check(&reader.now(&context).await?)?;
     let until = Instant::now() + call.wait;
     loop {
@@ -89,8 +91,7 @@ async fn changes(
         let slot = slots.take_as(&asked.project, asked.webhook, 1).await;
         let page = reader.page(&place).await?;
         app.changes.sent(&page);
-        let is_wanted = |json: &Vec<u8>| is_wanted(json, &asked.subscriptions);
-        let changes: Vec<_> = page.changes.into_iter().map(|change| change.json).filter(is_wanted).collect();
+        let changes: Vec<_> = page.changes.into_iter().map(|change| change.json).collect();
         let left = until.saturating_duration_since(Instant::now());
         if !changes.is_empty() || left.is_zero() {
             return Ok(ChangePage { changes, next: token(app, asked, page.next), slot: Some(slot) });
@@ -119,11 +120,11 @@ fn token(app: &ServiceState, asked: &Asked, place: Place) -> String {
     Token { place, meaning: ANY }.write(&app.cursors, &asked.project)
 }
 
-fn request(app: &Arc<ServiceState>, asked: &Asked) -> Result<(RequestContext, ChangesCall), ChangesError> {
 fn caller(asked: &Asked) -> Caller {
     Caller::of_webhook(asked.project.clone(), asked.webhook)
 }
 
+fn request(app: &Arc<ServiceState>, asked: &Asked) -> Result<(RequestContext, ChangesCall), ChangesError> {
     let metrics = Arc::new(RequestMetrics::begin(Arc::clone(app), &Request::new(Body::empty())));
     let context = RequestContext::new(&metrics, caller(asked), &HeaderMap::new())?;
     let call = ChangesCall {
@@ -135,24 +136,4 @@ fn caller(asked: &Asked) -> Caller {
         form: ChangesForm::Page,
     };
     Ok((context, call))
-}
-
-#[derive(Deserialize)]
-struct Told<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: &'a str,
-    #[serde(borrow)]
-    subscription: std::borrow::Cow<'a, str>,
-}
-
-/// Whether the change is of a type that its subscription wants.
-fn is_wanted(json: &[u8], subscriptions: &[WebhookSubscription]) -> bool {
-    if subscriptions.iter().all(|of| of.types.len() == ChangeType::ALL.len()) {
-        return true;
-    }
-    let Ok(told) = serde_json::from_slice::<Told<'_>>(json) else {
-        return true;
-    };
-    let of_change = subscriptions.iter().find(|of| of.subscription.id.as_deref() == Some(&*told.subscription));
-    of_change.is_none_or(|of| of.types.iter().any(|kind| kind.as_str() == told.kind))
 }
