@@ -49,7 +49,7 @@ struct Inner {
     secrets: Secrets,
     sender: Sender,
     in_flight: ProjectQuota,
-    /// The deliveries after an attempt, by the state in [`DeliveryState::ALL`].
+    /// The attempts, by the state in [`DeliveryState::ALL`].
     attempted: [AtomicU64; DeliveryState::ALL.len()],
     changed: Notify,
 }
@@ -96,7 +96,7 @@ pub enum SourceError {
 
 #[derive(Clone, Debug, Default)]
 pub struct WebhooksGauge {
-    /// The attempts of this origin by what they have made of their delivery, without those that a caller asked for.
+    /// The attempts of this origin by what they have made of their delivery.
     pub attempted: Vec<(DeliveryState, u64)>,
     pub under_way: u64,
     /// The webhooks of the installation whose endpoints have failed for [`FAILING_TOLD_AFTER`]; `None` if unknown.
@@ -158,7 +158,9 @@ impl Webhooks {
     pub async fn send_test(&self, webhook: &WebhookRow) -> Attempt {
         let _slot = self.slot(webhook).await;
         let message = format!("msg_{}", Uuid::now_v7().simple());
-        self.send(webhook, &message, r#"{"changes":[],"test":true}"#.to_owned()).await
+        let attempt = self.send(webhook, &message, r#"{"changes":[],"test":true}"#.to_owned()).await;
+        self.count(outcome(&attempt));
+        attempt
     }
 
     /// Sends a stored delivery once more, and stores what came of it. If the delivery waits for another attempt, its
@@ -175,12 +177,19 @@ impl Webhooks {
         };
         let _slot = self.slot(webhook).await;
         let attempt = self.send(webhook, &delivery.message, body).await;
+        self.count(outcome(&attempt));
         if attempt.has_succeeded() {
             delivery.state = DeliveryState::Delivered;
         }
         take(&mut delivery, &attempt);
         self.0.admin.update_delivery(webhook.id, &delivery).await?;
         Ok(delivery)
+    }
+
+    fn count(&self, state: DeliveryState) {
+        if let Some(at) = DeliveryState::ALL.iter().position(|of| *of == state) {
+            self.0.attempted[at].fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     async fn slot(&self, webhook: &WebhookRow) -> Guard {
@@ -200,6 +209,11 @@ impl Webhooks {
         ];
         self.0.sender.send(&webhook.url, headers, body).await
     }
+}
+
+/// The outcome of an attempt after which no other one follows.
+fn outcome(attempt: &Attempt) -> DeliveryState {
+    if attempt.has_succeeded() { DeliveryState::Delivered } else { DeliveryState::Failed }
 }
 
 /// Takes the outcome of an attempt into the delivery, but for its state.

@@ -194,5 +194,10 @@ async fn the_doctor_and_metrics_name_webhooks_that_fail(_: Host) {
     becomes("selkie_webhook_deliveries_total{outcome=\"delivered\"}", 1.0).await;
     becomes("selkie_webhooks_failing", 0.0).await;
     assert_eq!(metric("selkie_webhook_deliveries_total{outcome=\"failed\"}").await, Some(0.0));
+    let url = Some(&*service.origin);
+    ok(&service, url, &["test", "kelp"]);
+    let id = json_of(&service, url, &["deliveries", "kelp"])[0]["id"].to_string();
+    ok(&service, url, &["send-again", "kelp", &id]);
+    assert_eq!(metric("selkie_webhook_deliveries_total{outcome=\"delivered\"}").await, Some(3.0));
     service.stop().expect("its end");
 }

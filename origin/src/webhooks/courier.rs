@@ -8,7 +8,6 @@ use sha2::{Digest as _, Sha256};
 use shared::fingerprint::hex;
 use shared::operation::webhook::stored_subscriptions;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -231,8 +230,8 @@ impl Courier {
         // So that a change of the definition, or a pause, has effect for every delivery after it.
         if !self.webhooks.0.admin.is_webhook_version(self.webhook.id, self.webhook.version).await? {
             return Err(Failure::Ended(Ended::Replaced));
-        self.source.check(self.asked.clone()).await.map_err(Failure::Source)?;
         }
+        self.source.check(self.asked.clone()).await.map_err(Failure::Source)?;
         let attempt = self.webhooks.send(&self.webhook, &delivery.message, body).await;
         take(delivery, &attempt);
         let times = (delivery.created_at, delivery.attempted_at);
@@ -242,9 +241,7 @@ impl Courier {
             Some(time) => (DeliveryState::Waiting, Some(time)),
             None => (DeliveryState::Failed, None),
         };
-        if let Some(at) = DeliveryState::ALL.iter().position(|of| *of == delivery.state) {
-            self.webhooks.0.attempted[at].fetch_add(1, Ordering::Relaxed);
-        }
+        self.webhooks.count(delivery.state);
         let admin = &self.webhooks.0.admin;
         let recorded = admin.record_delivery(self.webhook.id, &self.webhook.token, delivery).await?;
         delivery.id = recorded.ok_or(Failure::Ended(Ended::Replaced))?;
