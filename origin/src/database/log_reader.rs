@@ -448,13 +448,13 @@ impl LogReader {
                 }
             }
             Effect::DropsDatabase => {
-                for table in self.followed.in_databases(statement, sql_mode, b"") {
+                for table in self.followed.in_databases(statement, sql_mode) {
                     group.add_break(Some(table), ResyncReason::SchemaChanged);
                 }
             }
             Effect::Rows => {
                 // Its triggers and functions may change any table there.
-                for table in self.followed.in_databases(statement, sql_mode, database) {
+                for table in self.followed.changed_by(statement, sql_mode, database) {
                     group.add_break(Some(table), ResyncReason::StatementLogged);
                 }
             }

@@ -12,6 +12,7 @@ use std::time::Duration;
 cases! {
     Both: [
         columns_with_the_names_of_a_table_break_nothing,
+        aliases_with_the_name_of_a_database_break_nothing,
         a_stream_ends_when_its_database_is_released,
     ],
     Own: [long_rows_take_bounded_memory],
@@ -27,6 +28,25 @@ async fn columns_with_the_names_of_a_table_break_nothing(host: Host) {
     own.exec("INSERT INTO t VALUES (1)").await;
     assert_eq!(copy.catch_up(10).await.len(), 1);
     copy.is_the_list().await;
+}
+
+/// Tables that are versioned by transactions are logged by statements.
+async fn aliases_with_the_name_of_a_database_break_nothing(host: Host) {
+    let versioned = "CREATE TABLE v (id INT PRIMARY KEY, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW START, \
+         e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING";
+    let (own, other) = (
+        TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY)"]).await,
+        TestDb::new(host, &[versioned, "CREATE TABLE t (id INT PRIMARY KEY)"]).await,
+    );
+    let (mut copy, of_other) = (Copy::new(&own, "t", &[]).await, Copy::new(&other, "t", &[]).await);
+    let name = &own.name;
+    other.exec("INSERT INTO v (id) VALUES (1)").await;
+    other.exec(&format!("UPDATE v AS {name} SET {name}.id = (SELECT 2 AS {name})")).await;
+    own.exec("INSERT INTO t VALUES (1)").await;
+    assert_eq!(copy.catch_up(10).await.len(), 1);
+    copy.is_the_list().await;
+    let error = of_other.ask(&format!("since={}", of_other.token)).await.refused(ErrorCode::ResyncRequired);
+    assert_eq!(error["details"]["reason"], "statement_logged");
 }
 
 async fn a_stream_ends_when_its_database_is_released(host: Host) {

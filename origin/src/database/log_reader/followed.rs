@@ -178,11 +178,17 @@ impl FollowedTables {
         named
     }
 
-    /// The followed tables of the databases that a statement names, and of the session's database.
-    pub(super) fn in_databases(&self, statement: &[u8], sql_mode: u64, default_database: &[u8]) -> Vec<TablePath> {
-        let names = statement::names(statement, sql_mode).map(|name| name.name);
-        let names: HashSet<Cow<'_, [u8]>> = names.chain([default_database.into()]).collect();
+    /// The followed tables of the databases that a statement names.
+    pub(super) fn in_databases(&self, statement: &[u8], sql_mode: u64) -> Vec<TablePath> {
+        let names: HashSet<Cow<'_, [u8]>> = statement::names(statement, sql_mode).map(|name| name.name).collect();
         self.filter(|table, _| names.contains(table.database.as_str().as_bytes()))
+    }
+
+    /// The followed tables of the databases in which a statement may change rows, and of the session's database.
+    pub(super) fn changed_by(&self, statement: &[u8], sql_mode: u64, default_database: &[u8]) -> Vec<TablePath> {
+        let mut databases = statement::databases(statement, sql_mode);
+        databases.insert(default_database.to_ascii_lowercase());
+        self.filter(|table, _| databases.contains(&table.database.as_str().as_bytes().to_ascii_lowercase()))
     }
 
     /// The followed tables whose rows a change in the databases may change.

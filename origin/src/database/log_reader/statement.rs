@@ -2,6 +2,9 @@
 //! change or empty tables (DDL), or change rows without logging them. The first words of the statement tell its kind;
 //! names are searched in all of it. A statement of unknown kind counts as changing rows of any table.
 
+mod databases;
+
+pub(super) use databases::databases;
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
