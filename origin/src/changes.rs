@@ -32,6 +32,8 @@ use crate::database::{DbError, Hosts};
 use crate::project_quota::{Guard, ProjectQuota};
 use crate::system::keys::Caller;
 use shared::error::{ErrorCode, Problem};
+use shared::ident::shown;
+use shared::operation::TablePath;
 use shared::operation::changes::Subscription;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -206,4 +208,9 @@ fn resync(reason: ResyncReason) -> Problem {
     Problem::new(ErrorCode::ResyncRequired, why)
         .with_reason(reason.as_str())
         .with_hint("Read the records again, with snapshot=true, and go on from the token at the end.")
+}
+
+fn unlogged(table: &TablePath, gap: &'static str) -> Problem {
+    let why = format!("The log lacks changes of the table {}.", shown(table.table.as_str()));
+    Problem::new(ErrorCode::InvalidQueryOption, why).with_hint(gap)
 }

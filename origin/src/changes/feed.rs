@@ -187,6 +187,9 @@ impl Feed {
                 let source = self.0.source.clone();
                 let look_up = |database, tables| async move { source.table_facts(&database, tables).await };
                 let facts = self.0.lookups.find(project, table, look_up).await?;
+                if let Some(gap) = facts.gap {
+                    return Err(super::unlogged(table, gap).into());
+                }
                 self.insert(project, table, &facts)?;
                 facts
             }

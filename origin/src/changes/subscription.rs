@@ -117,10 +117,8 @@ impl Followed {
 
     /// Whether the row is a past version of a record in a system-versioned table.
     pub fn is_history(&self, logged: &LoggedTable, image: &RowImage) -> bool {
-        /// The end of the row's period in present rows: the maximum of TIMESTAMP before and since MariaDB 11.5, and the
-        /// maximum transaction number.
-        const PRESENT: [&str; 3] =
-            ["\"2038-01-19 03:14:07.999999\"", "\"2106-02-07 06:28:15.999999\"", "18446744073709551615"];
+        /// The end of the row's period in present rows: the maximum of TIMESTAMP before and since MariaDB 11.5.
+        const PRESENT: [&str; 2] = ["\"2038-01-19 03:14:07.999999\"", "\"2106-02-07 06:28:15.999999\""];
         let at = self.row_end().and_then(|name| logged.columns.iter().position(|column| *column.name == *name));
         at.is_some_and(|at| !PRESENT.contains(&image.cell(at)))
     }

@@ -18,6 +18,10 @@ async fn what_has_no_changes_is_refused(host: Host) {
         "CREATE TABLE things (id INT PRIMARY KEY, name VARCHAR(20), FULLTEXT (name))",
         "CREATE TABLE keyless (a INT)",
         "CREATE VIEW seen AS SELECT * FROM things",
+        "CREATE TABLE member (id INT PRIMARY KEY) ENGINE=MyISAM",
+        "CREATE TABLE united (id INT PRIMARY KEY) ENGINE=MERGE UNION=(member)",
+        "CREATE TABLE versioned (id INT PRIMARY KEY, s BIGINT UNSIGNED GENERATED ALWAYS AS ROW START, \
+             e BIGINT UNSIGNED GENERATED ALWAYS AS ROW END, PERIOD FOR SYSTEM_TIME (s, e)) WITH SYSTEM VERSIONING",
     ];
     let db = TestDb::new(host, &tables).await;
     for (table, options, code, message) in [
@@ -28,6 +32,9 @@ async fn what_has_no_changes_is_refused(host: Host) {
             ErrorCode::InvalidQueryOption,
             "The table \"keyless\" has no unique key that the caller may read.",
         ),
+        ("united", "", ErrorCode::InvalidQueryOption, "The log lacks changes of the table \"united\"."),
+        ("member", "", ErrorCode::InvalidQueryOption, "The log lacks changes of the table \"member\"."),
+        ("versioned", "", ErrorCode::InvalidQueryOption, "The log lacks changes of the table \"versioned\"."),
         ("nothing", "", ErrorCode::TableNotFound, "The database"),
         ("things", "order=name", ErrorCode::InvalidQueryOption, "There is no option \"order\""),
         ("things", "join=x", ErrorCode::InvalidQueryOption, "There is no option \"join\""),

@@ -23,7 +23,14 @@ pub struct TableFacts {
     pub row_end: Option<Box<str>>,
     /// The names and expressions of generated columns: MariaDB 11 leaves them out of the row before a change.
     pub generated: Vec<(Box<str>, Box<str>)>,
+    /// Why the log lacks changes of the table, if it does.
+    pub gap: Option<&'static str>,
 }
+
+const MERGED: &str = "A change of a MERGE table, or of a MyISAM table in it, is logged under the name of one of them \
+     only: use partitions instead.";
+const BY_TRANSACTIONS: &str = "MariaDB does not log all changes of a table that is versioned by transactions: give its \
+     columns ROW START and ROW END the type TIMESTAMP(6).";
 
 impl LogSource {
     pub async fn table_facts(
@@ -90,31 +97,45 @@ async fn columns(
     database: &DatabaseName,
     tables: HashSet<TableName>,
 ) -> Result<HashMap<TableName, TableFacts>, LogError> {
-    const VERSIONED: &str = "SELECT table_name FROM information_schema.tables \
-         WHERE table_type = 'SYSTEM VERSIONED' AND table_schema = ? AND table_name IN ";
-    const GENERATED: &str = "SELECT ordinal_position, table_name, column_name, generation_expression FROM information_schema.columns \
+    const TYPES: &str = "SELECT table_name, table_type, IFNULL(engine, '') FROM information_schema.tables \
+         WHERE table_schema = ? AND table_name IN ";
+    const UNIONS: &str =
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = ? AND engine = 'MRG_MyISAM'";
+    const GENERATED: &str = "SELECT ordinal_position, table_name, column_name, generation_expression, data_type \
+         FROM information_schema.columns \
          WHERE generation_expression IS NOT NULL AND table_schema = ? AND table_name IN ";
     let list = format!("({})", vec!["?"; tables.len()].join(","));
     let names = tables.iter().map(TableName::as_str);
     let params: Vec<Value> = [database.as_str()].into_iter().chain(names).map(Value::from).collect();
     let params = Params::Positional(params);
-    let asked = conn.exec_iter(format!("{VERSIONED}{list}"), params.clone());
-    let versioned: Vec<String> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
+    let asked = conn.exec_iter(format!("{TYPES}{list}"), params.clone());
+    let types: Vec<(String, String, String)> = typed_rows::all(asked).await.map_err(|error| fault(&error))?;
+    let mut has_unions = false;
+    if types.iter().any(|(_, _, engine)| engine == "MyISAM") {
+        let asked = typed_rows::first(conn.exec_iter(UNIONS, (database.as_str(),)));
+        let count: Option<u64> = asked.await.map_err(|error| fault(&error))?;
+        has_unions = count.is_some_and(|count| count > 0);
+    }
     let asked = conn.exec_iter(format!("{GENERATED}{list}"), params);
-    let mut generated: Vec<(u64, String, String, String)> =
+    let mut generated: Vec<(u64, String, String, String, String)> =
         typed_rows::all(asked).await.map_err(|error| fault(&error))?;
     generated.sort_unstable_by_key(|(position, ..)| *position);
     let mut facts: HashMap<_, _> = tables.into_iter().map(|table| (table, TableFacts::default())).collect();
-    for table in versioned {
+    for (table, table_type, engine) in types {
+        let Some(facts) = of(&mut facts, &table) else {
+            continue;
+        };
         // The column has this name if the table does not show it.
-        if let Some(facts) = of(&mut facts, &table) {
-            facts.row_end = Some("row_end".into());
-        }
+        facts.row_end = (table_type == "SYSTEM VERSIONED").then(|| "row_end".into());
+        facts.gap = (engine == "MRG_MyISAM" || engine == "MyISAM" && has_unions).then_some(MERGED);
     }
-    for (_, table, column, expression) in generated {
+    for (_, table, column, expression, data_type) in generated {
         match (of(&mut facts, &table), expression.as_str()) {
             (None, _) | (_, "ROW START") => {}
-            (Some(facts), "ROW END") => facts.row_end = Some(column.into()),
+            (Some(facts), "ROW END") => {
+                facts.row_end = Some(column.into());
+                facts.gap = facts.gap.or((data_type == "bigint").then_some(BY_TRANSACTIONS));
+            }
             (Some(facts), _) => facts.generated.push((column.into(), expression.into())),
         }
     }
