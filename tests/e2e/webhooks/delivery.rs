@@ -25,6 +25,7 @@ cases! {
         a_table_that_is_gone_is_told,
         a_change_that_is_too_long_is_told,
         a_delivery_whose_body_was_not_kept_loses_nothing,
+        a_waiting_delivery_stays_while_its_changes_cant_be_read,
         the_last_wanted_change_of_a_transaction_ends_it,
         a_released_database_is_delivered_no_more,
     ],
@@ -264,6 +265,34 @@ async fn a_delivery_whose_body_was_not_kept_loses_nothing(host: Host) {
     db.exec("INSERT INTO t (n) VALUES (4)").await;
     let changes = receiver.wait_for_changes(4).await;
     assert_eq!(changes.iter().map(|change| &change["record"]["n"]).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    webhook.delete().await;
+}
+
+/// The body is too long to be stored, so that the changes must be read again, from a table that is gone.
+async fn a_waiting_delivery_stays_while_its_changes_cant_be_read(host: Host) {
+    let (db, receiver) = (table(host).await, Receiver::start().await);
+    db.exec("ALTER TABLE t MODIFY s LONGTEXT").await;
+    let webhook = Webhook::new(&db, &receiver, json!({})).await;
+    // The receiver takes no body as long as that.
+    db.exec("INSERT INTO t (n, s) VALUES (1, REPEAT('x', 5000000))").await;
+    let waiting = webhook.delivery("a failed attempt", |delivery| delivery["state"] == "waiting").await;
+    db.exec("DROP TABLE t").await;
+    let path = format!("/api/v1/crud/{}/t", db.name);
+    eventually("the loss of the table", DELIVERY_MAX, || async {
+        (host.get(&path).send().await.code() == "table_not_found").then_some(())
+    })
+    .await;
+    webhook.set(json!({"paused": true})).await;
+    let due = format!("UPDATE selkie.webhook_deliveries SET next_attempt_at = 0 WHERE id = {}", waiting["id"]);
+    shared().root_sql(&due).expect("root");
+    webhook.set(json!({"paused": false})).await;
+    eventually("a fault", DELIVERY_MAX, || async { webhook.show().await["fault"].is_string().then_some(()) }).await;
+    db.exec("CREATE TABLE t (id INT PRIMARY KEY)").await;
+    let received = receiver.wait(1).await;
+    assert_eq!(received[0].body()["resync"]["reason"], "schema_changed", "{}", received[0].text);
+    let delivered = webhook.delivery("its success", |delivery| delivery["state"] == "delivered").await;
+    assert_eq!(delivered["id"], waiting["id"]);
+    assert_eq!(webhook.deliveries().await.len(), 1);
     webhook.delete().await;
 }
 
