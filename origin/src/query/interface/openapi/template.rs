@@ -138,7 +138,9 @@ impl Template {
                 "next" => json!({"type": "string", "description": "The option after of the next page"}),
                 "token" => json!({"type": "string", "description": "The option since of the next request"}),
                 "upToDate" => json!({"type": "boolean", "description": "No further change was committed"}),
-                "position" => json!({"type": "string", "description": "The position in MariaDB's log, as X-Selkie-Position"}),
+                "position" => {
+                    json!({"type": "string", "description": "The position in MariaDB's log, as X-Selkie-Position"})
+                }
                 "more" => {
                     json!({"type": "boolean", "description": "Further records follow, without a cursor: offset goes on"})
                 }
