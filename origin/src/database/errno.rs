@@ -11,7 +11,7 @@ numbers! {
     DB_CREATE_EXISTS = 1007, CHECKREAD = 1020, DBACCESS_DENIED = 1044, ACCESS_DENIED = 1045, NO_DB = 1046,
     UNKNOWN_COM = 1047, BAD_NULL = 1048, BAD_DB = 1049, TABLE_EXISTS = 1050, BAD_FIELD = 1054, DUP_ENTRY = 1062,
     PARSE_ERROR = 1064, NO_SUCH_THREAD = 1094, UNKNOWN_ERROR = 1105, UNKNOWN_CHARACTER_SET = 1115, REGEXP_ERROR = 1139,
-    NONEXISTING_GRANT = 1141, TABLEACCESS_DENIED = 1142, NO_SUCH_TABLE = 1146,
+    NONEXISTING_GRANT = 1141, TABLEACCESS_DENIED = 1142, NO_SUCH_TABLE = 1146, ERROR_DURING_COMMIT = 1180,
     FT_MATCHING_KEY_NOT_FOUND = 1191, LOCK_WAIT_TIMEOUT = 1205, LOCK_DEADLOCK = 1213, SPECIFIC_ACCESS_DENIED = 1227,
     DATA_OUT_OF_RANGE_IN_COLUMN = 1264, DATA_TRUNCATED = 1265, UNKNOWN_COLLATION = 1273, NON_UPDATABLE_TABLE = 1288,
     OPTION_PREVENTS_STATEMENT = 1290, TRUNCATED_WRONG_VALUE = 1292, UNSUPPORTED_PS = 1295, SP_ALREADY_EXISTS = 1304,
@@ -82,7 +82,7 @@ pub(super) fn code(errno: u16, state: &str) -> Option<ErrorCode> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOCK_WAIT_TIMEOUT, OPTION_PREVENTS_STATEMENT};
+    use super::{ERROR_DURING_COMMIT, LOCK_WAIT_TIMEOUT, OPTION_PREVENTS_STATEMENT};
     use crate::database::DbError;
     use crate::database::admin::AdminError;
     use crate::database::media::TableError;
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn administration_media_and_records_agree_on_an_error() {
-        const COMMIT_FAILED: u16 = 1180;
-        for (code, contended, expected) in
-            [(LOCK_WAIT_TIMEOUT, true, ErrorCode::LockTimeout), (COMMIT_FAILED, false, ErrorCode::DatabaseUnavailable)]
-        {
+        for (code, contended, expected) in [
+            (LOCK_WAIT_TIMEOUT, true, ErrorCode::LockTimeout),
+            (ERROR_DURING_COMMIT, false, ErrorCode::DatabaseUnavailable),
+        ] {
             let error = || Error::Server(ServerError { code, message: String::new(), state: "HY000".to_owned() });
             assert_eq!(AdminError::of(error(), "admin").is_contended(), contended, "{code}");
             assert_eq!(Problem::from(TableError::from(error())).code(), expected, "{code}");

@@ -199,6 +199,8 @@ fn refusal(error: mysql_async::Error, user: &str) -> Result<StatementRefusal, Ad
         _ => None,
     };
     match (AdminError::of(error, user), of) {
+        // InnoDB's bulk insert reports a duplicate key when it commits.
+        (_, Some(refusal)) if refusal.errno == errno::ERROR_DURING_COMMIT => Ok(refusal),
         (error @ AdminError::Unreachable(_), _) | (error, None) => Err(error),
         (_, Some(refusal)) => Ok(refusal),
     }
