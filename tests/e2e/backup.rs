@@ -3,6 +3,7 @@
 
 pub(crate) mod load;
 pub(crate) mod tenant;
+pub(crate) mod texts;
 
 use crate::host::{Call, Host, enc};
 use crate::roles::set_role_in;

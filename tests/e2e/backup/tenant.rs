@@ -133,7 +133,7 @@ fn looks(service: &Service) -> Vec<String> {
 }
 
 /// Starts an installation with the projects `shop` and `other`, each with a database. Returns a full key of `shop`.
-fn start() -> (Service, String) {
+pub(super) fn start() -> (Service, String) {
     let service = Service::start(Edge::Without, &[]).expect("a service");
     for project in ["shop", "other"] {
         service.create_project(project);
@@ -150,7 +150,7 @@ async fn run(service: &Service, key: &str, sql: &str) {
     assert_eq!(answer.status, 200, "{sql:?}: {answer}");
 }
 
-fn named(faults: &Value) -> Vec<&str> {
+pub(super) fn named(faults: &Value) -> Vec<&str> {
     faults.as_array().into_iter().flatten().filter_map(|fault| fault["object"].as_str()).collect()
 }
 
@@ -406,7 +406,7 @@ fn wait_for(service: &Service, condition: &str) {
 }
 
 /// Returns the directory `name` somewhere below `dir`.
-fn find(dir: &Path, name: &str) -> PathBuf {
+pub(super) fn find(dir: &Path, name: &str) -> PathBuf {
     let mut waiting = vec![dir.to_owned()];
     while let Some(dir) = waiting.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir()) {

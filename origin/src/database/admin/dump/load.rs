@@ -14,7 +14,7 @@ use super::{
 use crate::config::Account;
 use crate::database::admin::Admin;
 use crate::database::admin::quote::ident;
-use crate::database::typed_rows;
+use crate::database::{errno, typed_rows};
 use crate::query::sql::definer::blank_definer;
 
 /// The maximum size of all views that wait for other views.
@@ -23,6 +23,9 @@ const WAITING_MAX_BYTES: usize = 256 * 1024 * 1024;
 /// Session settings beside [`Settings`]. Keys and checks held when the rows were saved.
 const SESSION: &str = "SET NAMES utf8mb4, foreign_key_checks = 0, unique_checks = 0, check_constraint_checks = 0, \
      innodb_strict_mode = 0, lock_wait_timeout = 60, max_statement_time = 0, wait_timeout = 28800, autocommit = 1";
+
+const CHANGED_TEXTS: &str =
+    "they were restored, but with ? instead of bytes that are no characters of their column's character set";
 
 #[derive(Debug, Default)]
 struct Spent {
@@ -215,7 +218,10 @@ impl Loader {
             return Ok(Err(refusal));
         }
         if is_rows {
-            return self.ask(head.kind, statement).await;
+            return match self.ask(head.kind, statement).await? {
+                Ok(()) => self.check_texts().await,
+                refused => Ok(refused),
+            };
         }
         // The driver lets MariaDB run several statements of one text, but EXECUTE IMMEDIATE takes only one. The hex
         // digits mean the same in every SQL mode and character set.
@@ -225,6 +231,20 @@ impl Loader {
             execute.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
         }
         self.ask(head.kind, &execute).await
+    }
+
+    /// Fails if MariaDB stored `?` instead of bytes that an earlier version stored as text, but this version does not.
+    async fn check_texts(&mut self) -> Result<Result<(), StatementRefusal>, AdminError> {
+        if self.conn.get_warnings() == 0 {
+            return Ok(Ok(()));
+        }
+        let warnings = typed_rows::all::<(String, u16, String), _>(self.conn.query_iter("SHOW WARNINGS"));
+        Ok(self.admin.try_within(&self.user, warnings).await?.and_then(|warnings| {
+            match warnings.iter().any(|(_, errno, _)| *errno == errno::TRUNCATED_WRONG_VALUE_FOR_FIELD) {
+                true => Err(StatementRefusal { errno: 0, reason: CHANGED_TEXTS.to_owned() }),
+                false => Ok(()),
+            }
+        }))
     }
 
     async fn set(&mut self, settings: &Settings) -> Result<Result<(), StatementRefusal>, AdminError> {

@@ -47,9 +47,12 @@ const GONE: [u16; 4] =
 /// Selects tables. `information_schema` compares names without case and accents, so conditions are repeated on bytes.
 const TABLES: &str = "SELECT TABLE_NAME, TABLE_TYPE, COALESCE(ENGINE, '') FROM information_schema.TABLES
     WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE() ORDER BY TABLE_NAME";
-/// Selects the columns of a table. FLOAT is marked: as text, MariaDB prints a FLOAT with six digits only.
-const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE = 'float' FROM information_schema.COLUMNS
-    WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE()
+/// Selects the columns of a table, and the type to which a column's values are cast, because MariaDB's text of them is not
+/// what it stores: it prints a FLOAT with six digits, and converts other character sets to utf8mb4, which lacks some of
+/// their characters. A member of an ENUM or SET may have another name in the restored table.
+const COLUMNS: &str = "SELECT COLUMN_NAME, CASE WHEN DATA_TYPE = 'float' THEN 'DOUBLE'
+    WHEN DATA_TYPE IN ('enum', 'set') THEN 'UNSIGNED' WHEN CHARACTER_SET_NAME <> 'utf8mb4' THEN 'BINARY' END
+    FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE()
     AND TABLE_NAME = ? AND BINARY TABLE_NAME = ? AND IS_GENERATED = 'NEVER' ORDER BY ORDINAL_POSITION";
 const MEBIBYTES: &str = "SELECT DATA_LENGTH DIV 1048576 FROM information_schema.TABLES
     WHERE TABLE_SCHEMA = DATABASE() AND BINARY TABLE_SCHEMA = DATABASE() AND TABLE_NAME = ? AND BINARY TABLE_NAME = ?";
@@ -318,14 +321,14 @@ impl Dump {
         *left += ROWS_TIME_PER_MIB * u32::try_from(mebibytes).unwrap_or(u32::MAX);
         // MariaDB has no time limit of 0.
         let seconds = left.as_secs_f64().max(0.001);
-        let columns = typed_rows::all::<(String, bool), _>(conn.exec_iter(COLUMNS, (&head.name, &head.name)));
+        let columns = typed_rows::all::<(String, Option<String>), _>(conn.exec_iter(COLUMNS, (&head.name, &head.name)));
         let columns: Vec<_> = match admin.try_within(user, columns).await? {
-            Ok(columns) => columns.into_iter().map(|(name, is_float)| (ident(&name), is_float)).collect(),
+            Ok(columns) => columns.into_iter().map(|(name, cast)| (ident(&name), cast)).collect(),
             Err(refusal) => return Ok(Err(refusal)),
         };
-        let read = columns.iter().map(|(name, is_float)| match is_float {
-            true => format!("CAST({name} AS DOUBLE)"),
-            false => name.clone(),
+        let read = columns.iter().map(|(name, cast)| match cast {
+            Some(cast) => format!("CAST({name} AS {cast})"),
+            None => name.clone(),
         });
         let mut selected = read.collect::<Vec<_>>().join(", ");
         let columns = columns.into_iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");

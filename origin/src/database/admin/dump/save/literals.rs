@@ -5,7 +5,10 @@ use mysql_async::{Column, Row, Value};
 
 #[derive(Clone, Copy)]
 pub(super) enum Literal {
+    /// Written without quotes: MariaDB would take a string for the name of an ENUM's or SET's member.
+    Integer,
     Text,
+    /// Bytes, which MariaDB stores in any column without a conversion.
     Binary,
 }
 
@@ -14,19 +17,27 @@ impl Literal {
         /// MariaDB's number of the character set `binary`, which numbers and times have too.
         const BINARY: u16 = 63;
         use ColumnType as T;
-        let is_bytes = matches!(
-            column.column_type(),
+        match column.column_type() {
+            T::MYSQL_TYPE_TINY
+            | T::MYSQL_TYPE_SHORT
+            | T::MYSQL_TYPE_INT24
+            | T::MYSQL_TYPE_LONG
+            | T::MYSQL_TYPE_LONGLONG => Self::Integer,
             T::MYSQL_TYPE_STRING
-                | T::MYSQL_TYPE_VAR_STRING
-                | T::MYSQL_TYPE_VARCHAR
-                | T::MYSQL_TYPE_TINY_BLOB
-                | T::MYSQL_TYPE_BLOB
-                | T::MYSQL_TYPE_MEDIUM_BLOB
-                | T::MYSQL_TYPE_LONG_BLOB
-                | T::MYSQL_TYPE_GEOMETRY
-                | T::MYSQL_TYPE_BIT
-        );
-        if is_bytes && column.character_set() == BINARY { Self::Binary } else { Self::Text }
+            | T::MYSQL_TYPE_VAR_STRING
+            | T::MYSQL_TYPE_VARCHAR
+            | T::MYSQL_TYPE_TINY_BLOB
+            | T::MYSQL_TYPE_BLOB
+            | T::MYSQL_TYPE_MEDIUM_BLOB
+            | T::MYSQL_TYPE_LONG_BLOB
+            | T::MYSQL_TYPE_GEOMETRY
+            | T::MYSQL_TYPE_BIT
+                if column.character_set() == BINARY =>
+            {
+                Self::Binary
+            }
+            _ => Self::Text,
+        }
     }
 }
 
@@ -37,12 +48,14 @@ pub(super) fn write_row(statement: &mut Vec<u8>, row: &Row, kinds: &[Literal]) {
             statement.push(b',');
         }
         match row.as_ref(at) {
-            Some(Value::Bytes(bytes)) => {
-                if matches!(kind, Literal::Binary) {
+            Some(Value::Bytes(bytes)) => match kind {
+                Literal::Integer => statement.extend_from_slice(bytes),
+                Literal::Text => write_text(statement, bytes),
+                Literal::Binary => {
                     statement.extend_from_slice(b"_binary");
+                    write_text(statement, bytes);
                 }
-                write_text(statement, bytes);
-            }
+            },
             // Without a prepared statement, each value that is not NULL is text.
             _ => statement.extend_from_slice(b"NULL"),
         }
