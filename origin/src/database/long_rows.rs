@@ -2,7 +2,9 @@
 //! nothing of statements.
 
 use super::DbError;
+use super::run::related::size;
 use crate::project_quota::{Guard, ProjectQuota};
+use mysql_async::Row;
 use shared::ident::ProjectName;
 use std::time::Duration;
 use tokio::task::block_in_place;
@@ -22,11 +24,12 @@ pub(super) struct LongRows {
     wait_timeout: Duration,
 }
 
-/// Admits the long rows of one caller.
-pub(super) struct CallersLongRows {
+/// Admits the rows of one answer.
+pub(super) struct AnswersLongRows {
     all: LongRows,
     project: ProjectName,
     caller: Uuid,
+    held: Option<Guard>,
 }
 
 impl LongRows {
@@ -35,8 +38,8 @@ impl LongRows {
         Self { bytes, wait_timeout }
     }
 
-    pub(super) fn of(&self, project: &ProjectName, caller: Uuid) -> CallersLongRows {
-        CallersLongRows { all: self.clone(), project: project.clone(), caller }
+    pub(super) fn of_answer(&self, project: &ProjectName, caller: Uuid) -> AnswersLongRows {
+        AnswersLongRows { all: self.clone(), project: project.clone(), caller, held: None }
     }
 
     /// Waits until a row of this length may be encoded. A short row is not counted.
@@ -55,9 +58,18 @@ impl LongRows {
     }
 }
 
-impl CallersLongRows {
-    pub(super) async fn admit(&self, bytes: usize) -> Result<Option<Guard>, DbError> {
-        self.all.admit(&self.project, self.caller, bytes).await
+impl AnswersLongRows {
+    /// Waits until the row may be encoded, and returns it. Counts one long row until [`AnswersLongRows::release`].
+    pub(super) async fn admit(&mut self, row: Option<Row>) -> Result<Option<Row>, DbError> {
+        if let (None, Some(row)) = (&self.held, &row) {
+            self.held = self.all.admit(&self.project, self.caller, size(row)).await?;
+        }
+        Ok(row)
+    }
+
+    /// Must be called when the client has taken the text of the rows.
+    pub(super) fn release(&mut self) {
+        self.held = None;
     }
 }
 

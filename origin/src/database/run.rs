@@ -84,17 +84,17 @@ pub async fn one(
     progress: &StatementStats,
 ) -> Result<Found, DbError> {
     let ReadingOne { statement, layout, includes, format } = reading;
-    let long_rows = lease.long_rows()?;
-    let work = async |connection: &mut Connection| match first_two_rows(connection, statement).await? {
-        (Some(row), None) => {
-            let _admitted = long_rows.admit(size(&row)).await?;
-            match includes.is_empty() {
-                true => Ok(encode_record(&row, &layout, format, progress)),
-                false => with_related(connection, row, &layout, &includes, format, progress).await,
+    let mut long_rows = lease.long_rows()?;
+    let work = async |connection: &mut Connection| {
+        let (first, second) = first_two_rows(connection, statement).await?;
+        match (long_rows.admit(first).await?, second) {
+            (Some(row), None) if !includes.is_empty() => {
+                with_related(connection, row, &layout, &includes, format, progress).await
             }
+            (Some(row), None) => Ok(encode_record(&row, &layout, format, progress)),
+            (Some(_), Some(_)) => Ok(Found::Several),
+            (None, _) => Ok(Found::Nothing),
         }
-        (Some(_), Some(_)) => Ok(Found::Several),
-        (None, _) => Ok(Found::Nothing),
     };
     let found = lease.run(effect, limit, Some(progress), work).await;
     lease.reset_if_dirty().await;

@@ -41,15 +41,14 @@ pub struct UserSql {
 /// Streams the statement's response. `limit` includes the time that the client takes to receive the response.
 pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<StatementStats>) -> Chunks {
     let UserSql { statement, schema, effects, change, format } = call;
-    let unbound = statement.params().is_empty();
-    let enveloped = format == Format::Envelope;
+    let (unbound, enveloped) = (statement.params().is_empty(), format == Format::Envelope);
     Box::pin(async_stream::try_stream! {
         let deadline = Deadline { at: Instant::now() + limit, host: lease.limit(limit) };
         within(deadline.left(), prepare_session(&mut lease, schema, effects)).await?;
         let (text, params) = statement.into_parts();
         let writes = may_write(&text);
         let started = Instant::now();
-        let long_rows = lease.long_rows()?;
+        let mut long_rows = lease.long_rows()?;
         let connection = lease.connection()?;
         let params = run::bind(params);
         let preparing = connection.prepare_checked(&text, &params, effects.is_wide);
@@ -67,9 +66,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
                 return;
             }
             Err(error) => {
-                if let Some(change) = change {
-                    change.did_not_run();
-                }
+                change.into_iter().for_each(SchemaChange::did_not_run);
                 Err(lease.failed_and_reset(error).await)?;
                 return;
             }
@@ -94,16 +91,8 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         } else {
             let (keys, decoders) = (unique_keys(&columns), decoders(&text, &columns));
             let mut encoder = Encoder::begin_as(format, Shape::Rows, &keys, CHUNK_ROOM_BYTES);
-            // Held until the client has taken the text of the row.
-            let mut admitted = None;
             loop {
-                let next = async {
-                    let row = result.next().await?;
-                    if let Some(row) = row.as_ref().filter(|_| admitted.is_none()) {
-                        admitted = long_rows.admit(size(row)).await?;
-                    }
-                    Ok::<_, DbError>(row)
-                };
+                let next = async { long_rows.admit(result.next().await?).await };
                 match within(deadline.left(), next).await {
                     Ok(Some(row)) => run::write_row(&mut encoder, &keys, &decoders, &row),
                     Ok(None) => break,
@@ -116,7 +105,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
                 if encoder.len() >= CHUNK_BYTES {
                     progress.add_rows(encoder.rows() - progress.rows());
                     yield Bytes::from(encoder.take());
-                    admitted = None;
+                    long_rows.release();
                 }
             }
             progress.add_rows(encoder.rows() - progress.rows());

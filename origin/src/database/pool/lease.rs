@@ -3,7 +3,7 @@
 use crate::database::connection::{Connection, Connector, SessionState};
 use crate::database::deadline::{Limit, within};
 use crate::database::error::DbError;
-use crate::database::long_rows::{CallersLongRows, LongRows};
+use crate::database::long_rows::{AnswersLongRows, LongRows};
 use crate::database::position::Position;
 use crate::database::run::{SessionEffect, StatementStats};
 use crate::project_quota::Guard;
@@ -34,10 +34,10 @@ impl Lease {
         Self { object: Some(object), stage: Stage::Idle, turn: Some(turn), long_rows }
     }
 
-    pub(in crate::database) fn long_rows(&self) -> Result<CallersLongRows, DbError> {
+    pub(in crate::database) fn long_rows(&self) -> Result<AnswersLongRows, DbError> {
         let turn = self.turn.as_ref().ok_or_else(|| DbError::Unavailable("the connection is closed".into()))?;
         let (project, caller) = turn.holder();
-        Ok(self.long_rows.of(project, caller))
+        Ok(self.long_rows.of_answer(project, caller))
     }
 
     pub(in crate::database) fn connection(&mut self) -> Result<&mut Connection, DbError> {

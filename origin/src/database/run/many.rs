@@ -1,6 +1,5 @@
 //! Streams a read of many records row by row, then their total count and the cursor of the next page, if requested.
 
-use super::related::size;
 pub use super::rows::SecondConnection;
 use super::rows::{RelatedReads, RowWriter};
 use super::{CHUNK_BYTES, Chunks, SessionEffect, StatementStats, bind, values, within, within_since};
@@ -87,9 +86,7 @@ pub fn many(
         lease.begin();
         let bound = lease.limit(limit);
         let mut started = Instant::now();
-        let long_rows = lease.long_rows()?;
-        // Held until the client has taken the text of the row.
-        let mut admitted = None;
+        let mut long_rows = lease.long_rows()?;
         let connection = lease.connection()?;
         let began = within(bound.clone(), connection.run(&text, bind(params))).await;
         let mut result = match began {
@@ -102,13 +99,7 @@ pub fn many(
         let may_follow = format.has_trailer() || row_limit.as_ref().is_none_or(|limit| limit.is_announced);
         let mut more = false;
         loop {
-            let next = async {
-                let row = result.next().await?;
-                if let Some(row) = row.as_ref().filter(|_| admitted.is_none()) {
-                    admitted = long_rows.admit(size(row)).await?;
-                }
-                Ok::<_, DbError>(row)
-            };
+            let next = async { long_rows.admit(result.next().await?).await };
             match within_since(started, bound.clone(), next).await {
                 Ok(Some(_)) if rows.count() == page_rows => {
                     more = true;
@@ -136,7 +127,7 @@ pub fn many(
                 progress.add_time(started);
                 progress.add_rows(rows.encoder.rows() - progress.rows());
                 yield Bytes::from(rows.encoder.take());
-                admitted = None;
+                long_rows.release();
                 started = Instant::now();
             }
         }
