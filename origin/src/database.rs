@@ -35,6 +35,7 @@ pub mod sample;
 pub mod schema_cache;
 mod schema_reader;
 pub(crate) mod single_flight;
+pub mod table_loader;
 pub mod transaction;
 mod typed_rows;
 pub mod user_sql;

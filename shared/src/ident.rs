@@ -113,6 +113,11 @@ identifier!(
 identifier!(FieldName, "field");
 
 impl TableName {
+    /// A name that a statement gives to a table.
+    pub fn numbered(word: &'static str, number: usize) -> Self {
+        Self(format!("{word}{number}").into())
+    }
+
     /// The table, one per database, that records inserts with an `Idempotency-Key`.
     pub const RECEIPTS: &str = "selkie_receipts";
 

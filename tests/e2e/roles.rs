@@ -9,6 +9,7 @@ mod life;
 mod matrix;
 mod oracles;
 mod positions;
+mod reach;
 mod related;
 mod retries;
 mod returning;

@@ -333,6 +333,26 @@ impl Predicate {
         }
     }
 
+    /// Returns the subqueries, without those in them.
+    fn subqueries(&self) -> Vec<&Exists> {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::subqueries).collect(),
+            Self::Not(part) | Self::Untrue(part) => part.subqueries(),
+            Self::Guarded(guard, part) => [guard, part].into_iter().flat_map(|part| part.subqueries()).collect(),
+            Self::Exists(exists) => vec![exists],
+            Self::Compare(..)
+            | Self::Same(..)
+            | Self::In(..)
+            | Self::Between(..)
+            | Self::IsNull(_)
+            | Self::Like(..)
+            | Self::Regexp(..)
+            | Self::Match(_)
+            | Self::Ordered(..)
+            | Self::OrderedNull(_) => Vec::new(),
+        }
+    }
+
     /// Whether MariaDB parses a part of the condition, a regular expression or a boolean search, and may refuse it.
     fn has_parsed_pattern(&self) -> bool {
         match self {

@@ -7,6 +7,7 @@ mod parse;
 pub use claims::{Claims, Template};
 pub use parse::RoleFault;
 use shared::ident::{DatabaseName, FieldName, TableName, folded};
+use shared::operation::filter::Related;
 use shared::policy::Action;
 use shared::rate::RateLimit;
 use std::collections::BTreeSet;
@@ -205,9 +206,24 @@ fn same_but_case(one: &str, other: &str) -> bool {
 impl TableRule {
     fn templates(&self) -> impl Iterator<Item = &Template> {
         let writes = [&self.insert, &self.update].into_iter().flatten();
-        let written = writes.flat_map(|rule| rule.set.iter().map(|(_, value)| value).chain(&rule.rows));
-        let read = self.read.iter().flat_map(|rule| &rule.rows);
-        written.chain(read).chain(self.delete.iter().flat_map(|rule| &rule.rows))
+        let set = writes.flat_map(|rule| rule.set.iter().map(|(_, value)| value));
+        set.chain(self.rows().map(|(_, rows)| rows))
+    }
+
+    /// The conditions on records, with the actions that they are of.
+    pub fn rows(&self) -> impl Iterator<Item = (&'static str, &Template)> {
+        let rows = [
+            ("read", self.read.as_ref().and_then(|rule| rule.rows.as_ref())),
+            ("insert", self.insert.as_ref().and_then(|rule| rule.rows.as_ref())),
+            ("update", self.update.as_ref().and_then(|rule| rule.rows.as_ref())),
+            ("delete", self.delete.as_ref().and_then(|rule| rule.rows.as_ref())),
+        ];
+        rows.into_iter().filter_map(|(action, rows)| Some((action, rows?)))
+    }
+
+    /// The conditions on related records in the conditions on records.
+    pub fn related(&self) -> impl Iterator<Item = &Related> {
+        self.rows().flat_map(|(_, rows)| rows.related())
     }
 
     /// Whether the rule allows the action. Actions other than inserts, updates and deletes count as reads.

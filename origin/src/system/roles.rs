@@ -1,5 +1,6 @@
 //! Sets, lists, checks and removes the roles of projects.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +12,10 @@ use shared::operation::TablePath;
 use crate::clock::now;
 use crate::config::Config;
 use crate::database::admin::{Admin, AdminError, ListedRole, RoleRow};
-use crate::database::schema_cache::SchemaCache;
+use crate::database::schema_cache::{SchemaAge, SchemaCache};
+use crate::database::table_loader::TableLoader;
 use crate::database::{AccountSource, PoolSettings, Pools};
-use crate::query::plan::access::{CallerRole, ProjectRole, Rights, TableAccess, check_rule};
+use crate::query::plan::access::{CallerRole, ProjectRole, Rights, TableAccess, check_fields, check_rows};
 use crate::query::role::{Claims, Pattern, Role, RoleFault, TableRule};
 use crate::system::System;
 use crate::system::projects::{ProjectError, Projects};
@@ -157,8 +159,8 @@ impl Roles {
         let row = self.get(project, name).await?;
         let role = ProjectRole::new(name.clone(), Role::parse(&row.definition)?, Arc::default());
         let rights = Rights::Role(Arc::new(CallerRole::new(Arc::new(role), claims)));
-        let table = tables.table(project, path).await.map_err(RoleError::Schema)?;
-        rights.of(&table).map_err(RoleError::Schema)
+        let loader = TableLoader { cache: tables, project, rights: &rights, age: SchemaAge::Cached };
+        loader.access(path).await.map_err(RoleError::Schema)
     }
 }
 
@@ -187,8 +189,17 @@ pub async fn check_table(
     let place = format!("tables.\"{database}.{table}\"");
     let path = TablePath { database: database.clone(), table: table.clone() };
     let table = tables.table(project, &path).await.map_err(|problem| missing(problem, &place))?;
-    let folded =
-        check_rule(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault })?;
+    let loader = TableLoader { cache: tables, project, rights: &Rights::Full, age: SchemaAge::Cached };
+    let whole = Rights::Full.of(&table).map_err(RoleError::Schema)?;
+    let mut folded = BTreeSet::new();
+    for (action, rows) in rule.rows() {
+        let place = format!("{place}.{action}.rows");
+        let conditions: Vec<_> = rows.related().iter().collect();
+        let related = loader.related(&whole, &[], &conditions).await.map_err(|problem| missing(problem, &place))?;
+        let scope = whole.scope().with_related(&related);
+        folded.extend(check_rows(rows, &scope, action).map_err(|fault| RoleFault { place, fault })?);
+    }
+    check_fields(rule, &table).map_err(|(part, fault)| RoleFault { place: format!("{place}.{part}"), fault })?;
     let fields = folded.into_iter().collect::<Vec<_>>().join(", ");
     Ok((!fields.is_empty()).then(|| {
         format!(
@@ -200,7 +211,7 @@ pub async fn check_table(
 
 fn missing(problem: Problem, place: &str) -> RoleError {
     match problem.status() {
-        404 => {
+        400..500 => {
             let hint = problem.hint().map(|hint| format!(" {hint}")).unwrap_or_default();
             let fault = format!("{}{hint}", problem.message());
             RoleFault { place: place.to_owned(), fault }.into()

@@ -3,18 +3,16 @@
 use crate::database::errno;
 use crate::database::run::SessionEffect;
 use crate::database::schema_cache::SchemaAge;
-use crate::query::catalog::relations::Relations;
+use crate::database::table_loader::TableLoader;
 use crate::query::catalog::{Column, Table, broken_view};
-use crate::query::plan::related::{RelatedTable, RelationUse, relation_uses};
+use crate::query::plan::related::RelatedTable;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{self, access::TableAccess};
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
-use futures_util::future::BoxFuture;
 use shared::error::{Details, Problem, ShownToRoles};
-use shared::ident::{DatabaseName, FieldName, TableName, shown};
-use shared::operation::filter::{Condition, Related};
-use shared::operation::read::Include;
+use shared::ident::{FieldName, shown};
+use shared::operation::filter::Condition;
 use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
 
@@ -32,23 +30,16 @@ impl Tables {
         operation: &RecordOperation,
         age: SchemaAge,
     ) -> Result<Self, Problem> {
-        let table = async |path: &TablePath| access(app, caller, path, age).await;
+        let loader = loader(app, caller, age);
         let path = operation.table();
-        let root = table(path).await?;
+        let root = loader.access(path).await?;
         let mut joined = Vec::new();
         for join in operation.joins() {
             let path = TablePath { database: path.database.clone(), table: join.table.clone() };
-            joined.push(table(&path).await?);
+            joined.push(loader.access(&path).await?);
         }
         let conditions = operation.filter().map(Condition::related).unwrap_or_default();
-        let related = match operation.includes().is_empty() && conditions.is_empty() {
-            true => Vec::new(),
-            false => {
-                let relations = app.schema_cache.relations(caller.project(), &path.database, age).await?;
-                let loader = RelatedLoader { app, caller, database: &path.database, relations: &relations, age };
-                loader.load(&root, operation.includes(), &conditions).await?
-            }
-        };
+        let related = loader.related(&root, operation.includes(), &conditions).await?;
         Ok(Self { root, joined, related })
     }
 
@@ -59,7 +50,7 @@ impl Tables {
         path: &TablePath,
         age: SchemaAge,
     ) -> Result<TableAccess, Problem> {
-        access(app, caller, path, age).await
+        loader(app, caller, age).access(path).await
     }
 
     /// Adds the field to the problem of a duplicate key or CHECK that concerns one field. Returns other problems
@@ -168,65 +159,6 @@ impl Tables {
     }
 }
 
-struct RelatedLoader<'a> {
-    app: &'a Arc<ServiceState>,
-    caller: &'a Caller,
-    database: &'a DatabaseName,
-    relations: &'a Relations,
-    age: SchemaAge,
-}
-
-impl RelatedLoader<'_> {
-    /// Loads the related tables that the includes and conditions of `table` use, and recursively those of nested
-    /// relations.
-    fn load<'f>(
-        &'f self,
-        table: &'f TableAccess,
-        includes: &'f [Include],
-        conditions: &'f [&'f Related],
-    ) -> BoxFuture<'f, Result<Vec<RelatedTable>, Problem>> {
-        let reads = |name: &TableName, column: &FieldName| self.caller.reads(&self.path(name), column);
-        let uses = relation_uses(self.relations, table, includes, conditions, &reads);
-        Box::pin(async move {
-            let mut tables = Vec::new();
-            for RelationUse { name, relation, includes, conditions } in uses? {
-                let far = self.access(&relation.table).await?;
-                let link = match &relation.link {
-                    Some(link) => Some(self.access(&link.table).await?),
-                    None => None,
-                };
-                let related = self.load(&far, &includes, &conditions).await?;
-                tables.push(RelatedTable::new(name, relation, far, link, related));
-            }
-            Ok(tables)
-        })
-    }
-
-    async fn access(&self, name: &TableName) -> Result<TableAccess, Problem> {
-        access(self.app, self.caller, &self.path(name), self.age).await
-    }
-
-    fn path(&self, name: &TableName) -> TablePath {
-        TablePath { database: self.database.clone(), table: name.clone() }
-    }
-}
-
-async fn access(
-    app: &Arc<ServiceState>,
-    caller: &Caller,
-    path: &TablePath,
-    age: SchemaAge,
-) -> Result<TableAccess, Problem> {
-    let rights = caller.rights();
-    rights.check(path)?;
-    let project = caller.project();
-    let table = match age {
-        SchemaAge::Cached => app.schema_cache.table(project, path).await,
-        SchemaAge::Fresh => app.schema_cache.reload(project, path).await,
-    };
-    match table {
-        Ok(table) => rights.of(&table),
-        Err(problem) if rights.role().is_some() => Err(problem.without_hint()),
-        Err(problem) => Err(problem),
-    }
+fn loader<'a>(app: &'a Arc<ServiceState>, caller: &'a Caller, age: SchemaAge) -> TableLoader<'a> {
+    TableLoader { cache: &app.schema_cache, project: caller.project(), rights: caller.rights(), age }
 }

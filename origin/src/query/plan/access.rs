@@ -7,16 +7,18 @@ mod limits;
 mod rules;
 mod views;
 
+use super::related::RelatedTable;
 use super::scope::Scope;
 use super::{Operand, Predicate};
 use crate::query::catalog::{Column, Table};
 use crate::query::role::{Claims, Fields, Role, TableRule};
-pub use check::check_rule;
+pub use check::{check_fields, check_rows};
 pub(in crate::query) use rules::and;
-pub(super) use rules::{columns, depends_on, own_rule, read_rule, restrict};
+pub(super) use rules::{changes_related, column_refs, columns, depends_on, own_rule, read_rule, restrict};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName, shown};
 use shared::operation::TablePath;
+use shared::operation::filter::Related;
 use shared::policy::{Action, role_forbids};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub use views::Views;
@@ -134,7 +136,15 @@ impl CallerRole {
         bytes
     }
 
-    fn access(&self, table: &Arc<Table>) -> Result<TableAccess, Problem> {
+    /// Rules that reach other tables are resolved each time: the cache must not hold the descriptions of these tables.
+    fn access(&self, table: &Arc<Table>, related: &[RelatedTable]) -> Result<TableAccess, Problem> {
+        let rule = self.role().rule(table.database(), table.name());
+        let rule = rule.ok_or_else(|| no_table(table.database().as_str(), table.name().as_str()))?;
+        if rule.related().next().is_some() {
+            let view = self.role.view(table, rule);
+            let limits = Arc::new(Limits::bind(rule, table, &view, &self.claims, related));
+            return Ok(TableAccess { table: view, limits: Some(limits) });
+        }
         // The list is valid after every step, so a poisoned lock can be used.
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bound) = bound.iter().find(|bound| bound.of.as_ptr() == Arc::as_ptr(table))
@@ -142,10 +152,8 @@ impl CallerRole {
         {
             return Ok(TableAccess { table: view, limits: Some(Arc::clone(&bound.limits)) });
         }
-        let rule = self.role().rule(table.database(), table.name());
-        let rule = rule.ok_or_else(|| no_table(table.database().as_str(), table.name().as_str()))?;
         let view = self.role.view(table, rule);
-        let limits = Arc::new(Limits::bind(rule, table, &view, &self.claims));
+        let limits = Arc::new(Limits::bind(rule, table, &view, &self.claims, &[]));
         bound.retain(|bound| bound.view.strong_count() > 0);
         if bound.len() >= BOUND_MAX_COUNT {
             bound.clear();
@@ -161,11 +169,23 @@ fn no_table(database: &str, table: &str) -> Problem {
 }
 
 impl Rights {
+    /// Rules of a role that reach other tables allow no record. [`Rights::by`] resolves them too.
     pub fn of(&self, table: &Arc<Table>) -> Result<TableAccess, Problem> {
+        self.by(table, &[])
+    }
+
+    /// `related` are the tables that the role's rules for the table reach ([`Rights::related`]), with full rights.
+    pub fn by(&self, table: &Arc<Table>, related: &[RelatedTable]) -> Result<TableAccess, Problem> {
         match self {
             Self::Full | Self::Read => Ok(TableAccess { table: Arc::clone(table), limits: None }),
-            Self::Role(role) => role.access(table),
+            Self::Role(role) => role.access(table, related),
         }
+    }
+
+    /// The conditions on related records in the rules for the table.
+    pub fn related(&self, path: &TablePath) -> Vec<&Related> {
+        let rule = self.role().and_then(|caller| caller.role().rule(&path.database, &path.table));
+        rule.iter().flat_map(|rule| rule.related()).collect()
     }
 
     /// Refuses tables with which the caller's role may do nothing, before their schema is read: the caller must not

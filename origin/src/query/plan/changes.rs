@@ -1,5 +1,6 @@
 //! Plans a subscription to changes: the fields and conditions of a list, which are applied to one row at a time.
 
+use super::access;
 use super::scope::Scope;
 use super::{Expression, Operand, Output, Page, Param, Predicate, Select, SqlConversion, read};
 use crate::query::catalog::Kind;
@@ -7,6 +8,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use shared::operation::filter::Comparison;
 use shared::operation::read::{Read, Window};
+use shared::policy::role_forbids;
 
 #[derive(Clone, Debug)]
 pub struct FollowedRead {
@@ -26,6 +28,13 @@ pub fn follow(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>) -> Result<F
     let table = scope.root();
     if table.traits().view {
         return Err(refuse("A view has no changes of its own.").with_hint("Follow the tables that the view reads."));
+    }
+    if access::read_rule(0, scope).is_some_and(|rule| !rule.subqueries().is_empty()) {
+        let name = format!("{}.{}", table.database(), table.name());
+        return Err(role_forbids(&format!("follow changes of {name}")).with_hint(
+            "The rows of its read rule for this table are chosen by related records, whose changes the feed does not \
+             judge. Read the table instead.",
+        ));
     }
     // Planned without a limit, the read gets no cells for a cursor.
     let mut whole = read.clone();

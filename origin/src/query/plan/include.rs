@@ -87,7 +87,7 @@ impl Included {
 
     /// Returns the SELECTs for the keys, which are padded to a rounded number, so that few statements are prepared.
     pub fn selects_for(&self, batch: Batch, keys: &[&[Param]]) -> Vec<Select> {
-        let scope = self.table.scope(self.table.access_name());
+        let scope = self.table.scope();
         let operand = |column_ref: &ColumnRef, value: &Param| stored(scope.column(*column_ref).kind, value.clone());
         match batch {
             Batch::List => {
@@ -179,7 +179,7 @@ fn resolve_one(
     parent_cells: Vec<usize>,
     parent: &Scope<'_>,
 ) -> Result<Included, Problem> {
-    let scope = table.scope(table.access_name());
+    let scope = table.scope();
     let is_one = table.relation().kind == RelationKind::One;
     if is_one && (include.limit.is_some() || !include.order.is_empty()) {
         return Err(invalid(include, "is one record, which takes neither limit nor order"));

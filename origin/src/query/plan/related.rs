@@ -4,6 +4,7 @@ use super::access::{self, TableAccess, and};
 use super::filter::predicate;
 use super::scope::Scope;
 use super::{ColumnRef, Join, Predicate};
+use crate::query::catalog::Table;
 use crate::query::catalog::relations::{self, Relation, Relations};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
@@ -37,10 +38,6 @@ impl RelatedTable {
         &self.name
     }
 
-    pub fn access_name(&self) -> &TableName {
-        self.access.table().name()
-    }
-
     pub fn relation(&self) -> &Relation {
         &self.relation
     }
@@ -54,8 +51,13 @@ impl RelatedTable {
         own.chain(self.related.iter().flat_map(Self::accesses)).collect()
     }
 
-    pub fn scope<'a>(&'a self, name: &'a TableName) -> Scope<'a> {
-        Scope::related(&self.access, name, self.link.as_ref(), &self.related)
+    pub fn scope(&self) -> Scope<'_> {
+        Scope::related(&self.access, self.link.as_ref(), &self.related, None)
+    }
+
+    /// The scope of a subquery, whose tables go by `names`.
+    pub fn named_scope<'a>(&'a self, names: &'a RelatedNames) -> Scope<'a> {
+        Scope::related(&self.access, self.link.as_ref(), &self.related, Some(names))
     }
 
     /// The columns that must equal the parent's, of the link table if there is one. `scope` is [`RelatedTable::scope`].
@@ -149,11 +151,25 @@ fn column(scope: &Scope<'_>, source: usize, name: &FieldName) -> Result<ColumnRe
 #[derive(Clone, Debug)]
 pub struct Exists {
     pub(in crate::query) table: RelatedTable,
-    pub(in crate::query) name: TableName,
     pub(in crate::query) joins: Vec<Join>,
     /// Pairs of an outer column and one of the subquery, which must be equal.
     pub(in crate::query) on: Vec<(ColumnRef, ColumnRef)>,
     pub(in crate::query) filter: Option<Predicate>,
+}
+
+impl Exists {
+    /// Whether the subquery, or one in it, reads such a field of the table.
+    pub(super) fn reads(&self, table: &Table, is_meant: &dyn Fn(&FieldName) -> bool) -> bool {
+        let scope = self.table.scope();
+        let conditions = || self.filter.iter().chain(self.joins.iter().map(|join| &join.on));
+        let tested = conditions().flat_map(access::column_refs);
+        let is_read = |at: ColumnRef| {
+            let of = scope.table(at.source);
+            (of.database(), of.name()) == (table.database(), table.name()) && is_meant(&scope.column(at).name)
+        };
+        self.on.iter().map(|(_, own)| *own).chain(tested).any(is_read)
+            || conditions().flat_map(Predicate::subqueries).any(|inner| inner.reads(table, is_meant))
+    }
 }
 
 /// Compares two subqueries of the same outer table, in which a name stands for one relation.
@@ -171,10 +187,9 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
             ErrorCode::InvalidFilter,
             format!("The condition on the related records {name} can't be used here."),
         )
-        .with_hint("Use it in the query of a request; the rules of roles can't have it."));
+        .with_hint("Use it in the query of a request."));
     };
-    let name = free_name(scope, table)?;
-    let inner = table.scope(&name);
+    let inner = table.scope();
     let on = table.own_columns(scope)?.into_iter().zip(table.matches(&inner)?).collect();
     let (joins, rule) = table.link(&inner)?;
     let condition = related.condition.as_ref().map(|condition| predicate(condition, &inner)).transpose()?;
@@ -184,17 +199,29 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
         (Quantifier::Some | Quantifier::None, condition) => condition,
     };
     let filter = and(condition, rule);
-    let exists = Predicate::Exists(Box::new(Exists { table: table.clone(), joins, on, filter, name }));
+    let exists = Predicate::Exists(Box::new(Exists { table: table.clone(), joins, on, filter }));
     Ok(match related.quantifier {
         Quantifier::Some => exists,
         Quantifier::None | Quantifier::Every => Predicate::Not(Box::new(exists)),
     })
 }
 
-fn free_name(scope: &Scope<'_>, table: &RelatedTable) -> Result<TableName, Problem> {
-    let link = table.link.iter().map(|link| link.table().name().as_str());
-    let taken: Vec<&str> = (0..scope.size()).map(|source| scope.name(source).as_str()).chain(link).collect();
-    let is_free = |name: &str| taken.iter().all(|taken| !taken.eq_ignore_ascii_case(name));
-    let mut names = (1..=taken.len() + 1).map(|number| format!("related{number}"));
-    TableName::parse(&names.find(|name| is_free(name)).unwrap_or_default())
+/// The names of the tables of a subquery in its SQL text.
+pub struct RelatedNames {
+    pub(super) table: TableName,
+    pub(super) link: TableName,
+}
+
+impl RelatedNames {
+    /// Returns names that no table of the outer statement has: its columns are named beside those of the subquery. A
+    /// rule of a role is resolved once for all statements, so that only the rendered statement tells what is free.
+    pub fn free(outer: &Scope<'_>) -> Self {
+        let is_free = |name: &TableName| {
+            (0..outer.size()).all(|source| !outer.name(source).as_str().eq_ignore_ascii_case(name.as_str()))
+        };
+        let numbered = |number| ["related", "link"].map(|word| TableName::numbered(word, number));
+        let mut names = (1..=outer.size() + 1).map(numbered);
+        let [table, link] = names.find(|names| names.iter().all(is_free)).unwrap_or_else(|| numbered(0));
+        Self { table, link }
+    }
 }

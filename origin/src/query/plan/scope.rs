@@ -2,7 +2,7 @@
 
 use super::ColumnRef;
 use super::access::TableAccess;
-use super::related::RelatedTable;
+use super::related::{RelatedNames, RelatedTable};
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
@@ -31,15 +31,16 @@ impl<'a> Scope<'a> {
         Self { root, root_name: None, joined: Vec::new(), related: &[], action: Action::Read }
     }
 
+    /// Without `names`, the tables go by their own names.
     pub(super) fn related(
         root: &'a TableAccess,
-        name: &'a TableName,
         link: Option<&'a TableAccess>,
         related: &'a [RelatedTable],
+        names: Option<&'a RelatedNames>,
     ) -> Self {
-        let joined = link.map(|access| Joined { access, name: access.table().name() }).into_iter().collect();
-        let root_name = Some(name).filter(|name| *name != root.table().name());
-        Self { root, root_name, joined, related, action: Action::Read }
+        let link_name = |access: &'a TableAccess| names.map_or(access.table().name(), |names| &names.link);
+        let joined = link.map(|access| Joined { access, name: link_name(access) }).into_iter().collect();
+        Self { root, root_name: names.map(|names| &names.table), joined, related, action: Action::Read }
     }
 
     pub fn with_related(self, related: &'a [RelatedTable]) -> Self {

@@ -282,10 +282,11 @@ pub(super) fn update<'p>(
     faults.end()?;
     changes.extend(rules.set().iter().map(|(at, operand)| (*at, ColumnChange::Set(operand.clone()))));
     let rule = rules.rows().map(|rule| Predicate::clone(rule));
-    let check = rule.clone().filter(|rule| {
-        let changed: Vec<_> = changes.iter().map(|(at, _)| *at).collect();
-        access::depends_on(rule, &changed, table)
-    });
+    let changed: Vec<_> = changes.iter().map(|(at, _)| *at).collect();
+    if rule.as_ref().is_some_and(|rule| access::changes_related(rule, &changed, table)) {
+        return Err(rules.uncheckable("the update also changes related records that it reads"));
+    }
+    let check = rule.clone().filter(|rule| access::depends_on(rule, &changed, table));
     if let Some(check) = &check {
         if !table.traits().inserts.transactional {
             return Err(rules.uncheckable("the table's engine has no transactions"));

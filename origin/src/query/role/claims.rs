@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 use shared::json::{self, Value};
 use shared::limits::LIST_MAX_VALUES;
+use shared::operation::filter::{Condition, Related};
 use std::collections::BTreeMap;
 
 /// JSON texts. A claim counts as missing if it is null (which would be compared with IS NULL), an object, a text with a
@@ -57,10 +58,11 @@ impl Claims {
     }
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     text: Box<str>,
     claims: Vec<String>,
+    related: Vec<Related>,
 }
 
 impl Template {
@@ -73,7 +75,16 @@ impl Template {
         fill(value, &mut found).map_err(Option::unwrap_or_default)?;
         claims.sort_unstable();
         claims.dedup();
-        Ok(Self { text: value.to_json().into(), claims })
+        Ok(Self { text: value.to_json().into(), claims, related: Vec::new() })
+    }
+
+    pub(super) fn with_related(self, condition: &Condition) -> Self {
+        Self { related: condition.related().into_iter().cloned().collect(), ..self }
+    }
+
+    /// The conditions on related records, with other values for the claims.
+    pub fn related(&self) -> &[Related] {
+        &self.related
     }
 
     pub fn claims(&self) -> &[String] {

@@ -189,7 +189,7 @@ fn row_condition(place: &str, value: &Value) -> Result<Option<Template>, RoleFau
         return fault(place, "it can't be read");
     };
     match Condition::from_query(&example, Joiner::And) {
-        Ok(condition) => Ok(condition.map(|_| template)),
+        Ok(condition) => Ok(condition.map(|condition| template.with_related(&condition))),
         Err(problem) => fault(place, problem.message()),
     }
 }

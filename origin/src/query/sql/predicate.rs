@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::{expression, select};
 use crate::query::catalog::{CaseSensitivity, Kind};
-use crate::query::plan::related::Exists;
+use crate::query::plan::related::{Exists, RelatedNames};
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, LikePattern, Operand, Predicate, SqlConversion};
 use shared::operation::filter::Comparison;
@@ -93,7 +93,8 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
 }
 
 fn exists(sql: &mut Builder, scope: &Scope<'_>, exists: Exists) {
-    let inner = exists.table.scope(&exists.name);
+    let names = RelatedNames::free(scope);
+    let inner = exists.table.named_scope(&names);
     sql.syntax("EXISTS (SELECT 1");
     select::from(sql, exists.joins, None, &inner);
     sql.syntax(" WHERE ").joined(" AND ", exists.on, |sql, (outer, own)| {

@@ -42,7 +42,7 @@ pub(super) fn cells(sql: &mut Builder, output: Output, scope: &Scope<'_>) {
 
 pub fn included(included: &Included, batch: Batch, keys: &[&[Param]]) -> Statement {
     let table = included.table();
-    let scope = table.scope(table.access_name());
+    let scope = table.scope();
     let mut sql = Builder::new();
     let mut selects = included.selects_for(batch, keys);
     match (selects.len(), selects.pop()) {

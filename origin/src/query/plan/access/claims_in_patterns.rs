@@ -3,7 +3,7 @@
 
 use crate::query::role::{Claims, Template};
 use shared::json::{self, Value};
-use shared::operation::filter::{Condition, Joiner, MatchMode, Test};
+use shared::operation::filter::{Condition, Joiner, MatchMode, Related, Test};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
@@ -48,7 +48,7 @@ fn use_of(condition: &Condition, mark: &str) -> Use {
             Test::Text(..) | Test::Match(..) => Use::Text,
             Test::Compare(..) | Test::In(_) | Test::Between(..) | Test::IsNull => Use::Value,
         },
-        // A rule can't have conditions on related records.
+        Condition::Related(Related { condition: Some(condition), .. }) => use_of(condition, mark),
         Condition::Test(..) | Condition::Related(_) => Use::Value,
     }
 }
@@ -105,6 +105,7 @@ mod tests {
         ] {
             let rule = json!({
                 "tenant": {"claim": "org"},
+                "team": {"none": {"name": {"value": {"claim": "org"}, "equality": "CONTAINS"}}},
                 "either": {"operator": "OR", "__query": {"x": {"value": {"claim": "sub"}, "equality": equality}, "y": {"ne": {"claim": "org"}}}},
             });
             let template = Template::new(&json::value(&rule.to_string()).unwrap()).unwrap();
@@ -113,6 +114,7 @@ mod tests {
             let expected = expected.map(|value| {
                 json!({
                     "tenant": "o_%",
+                    "team": {"none": {"name": {"value": "o_%", "equality": "CONTAINS"}}},
                     "either": {"operator": "OR", "__query": {"x": {"value": value, "equality": equality}, "y": {"ne": "o_%"}}},
                 })
             });

@@ -5,6 +5,7 @@ use super::{Limits, TableAccess, WriteLimits, claims_in_patterns};
 use crate::query::catalog::{Column, Kind, Table};
 use crate::query::plan::bind::{self, BindFor};
 use crate::query::plan::filter::predicate;
+use crate::query::plan::related::RelatedTable;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Operand, Predicate, SqlConversion};
 use crate::query::role::{Claims, Fields, ReadRule, TableRule, Template, WriteRule};
@@ -15,9 +16,12 @@ use shared::operation::filter::{Condition, Joiner};
 use std::sync::Arc;
 
 impl Limits {
-    /// Resolves a rule. `view` has the columns of `table` in another order; the result has the indexes of `view`.
-    pub(super) fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims) -> Self {
-        let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, table, view, claims)));
+    /// Resolves a rule, whose conditions reach the tables `related`. `view` has the columns of `table` in another order;
+    /// the result has the indexes of `view`.
+    pub(super) fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims, related: &[RelatedTable]) -> Self {
+        let whole = TableAccess { table: Arc::clone(table), limits: None };
+        let scope = Scope::of(&whole).with_related(related);
+        let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, &scope, view, claims)));
         // A field that a rule omits may have been renamed, and would then be allowed. If the rule is for one table and
         // an omitted field does not exist, the action is denied.
         let is_known = |fields: &&Fields| match fields {
@@ -51,21 +55,20 @@ impl Limits {
 }
 
 /// Resolves the role's condition, which is false if a claim is missing or if it is empty, unfit or not [`is_exact`].
-fn rows_of(rows: &Template, table: &Arc<Table>, view: &Table, claims: &Claims) -> Predicate {
+///
+/// A rule may name fields and tables that its callers can't read, so it is resolved on whole tables.
+fn rows_of(rows: &Template, scope: &Scope<'_>, view: &Table, claims: &Claims) -> Predicate {
     let nothing = || Predicate::Any(Vec::new());
     let query = claims_in_patterns::fill(rows, claims);
     let condition = query.and_then(|query| Condition::from_query(&query, Joiner::And).ok());
     let Some(condition) = condition else {
         return nothing();
     };
-    // A rule may name fields that its callers can't read, so it is resolved on the whole table.
-    let whole = TableAccess { table: Arc::clone(table), limits: None };
     let condition = condition.unwrap_or(Condition::Any(Vec::new()));
-    let scope = Scope::of(&whole);
-    match predicate(&condition, &scope) {
-        Ok(_) if !is_exact(&condition, &scope) => nothing(),
+    match predicate(&condition, scope) {
+        Ok(_) if !is_exact(&condition, scope) => nothing(),
         Ok(predicate) => moved(predicate, &|column_ref| {
-            let name = &table.column(column_ref.column).name;
+            let name = &scope.column(column_ref).name;
             ColumnRef { source: 0, column: view.find_hidden(name).unwrap_or(column_ref.column) }
         }),
         Err(_) => nothing(),
@@ -78,7 +81,12 @@ fn is_exact(condition: &Condition, scope: &Scope<'_>) -> bool {
     let (field, test) = match condition {
         Condition::All(parts) | Condition::Any(parts) => return parts.iter().all(|part| is_exact(part, scope)),
         Condition::Not(part) => return is_exact(part, scope),
-        Condition::Related(_) => return false,
+        Condition::Related(related) => {
+            let is_exact_in = |table: &RelatedTable| {
+                related.condition.as_ref().is_none_or(|condition| is_exact(condition, &table.scope()))
+            };
+            return scope.find_related(&related.relation).is_some_and(is_exact_in);
+        }
         Condition::Test(field, test) => (field, test),
     };
     // Resolved as in the condition, since a field may be written with its table's name.

@@ -1,9 +1,12 @@
 //! Adds the conditions of roles to the filters and joins of statements, and finds the columns that conditions read.
 
+use crate::query::catalog::relations::RelationKind;
 use crate::query::catalog::{Kind, Table};
+use crate::query::plan::related::Exists;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Expression, Join, Predicate, Search};
 use shared::error::Problem;
+use shared::ident::FieldName;
 use shared::operation::read::join::JoinKind;
 use shared::policy::Action;
 
@@ -56,7 +59,7 @@ fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Proble
     Ok(read_rule(source, scope))
 }
 
-/// Replaces column references. [`Predicate::Exists`], and sort expressions other than columns, are not changed.
+/// Replaces references to columns of the outer statement. Sort expressions other than columns are not changed.
 pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) -> Predicate {
     let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| moved(part, to)).collect();
     match predicate {
@@ -78,8 +81,10 @@ pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) 
         Predicate::Not(part) => Predicate::Not(Box::new(moved(*part, to))),
         Predicate::Guarded(guard, part) => Predicate::Guarded(Box::new(moved(*guard, to)), Box::new(moved(*part, to))),
         Predicate::Untrue(part) => Predicate::Untrue(Box::new(moved(*part, to))),
-        // Rules have no conditions on related records.
-        Predicate::Exists(exists) => Predicate::Exists(exists),
+        Predicate::Exists(exists) => {
+            let on = exists.on.into_iter().map(|(outer, own)| (to(outer), own)).collect();
+            Predicate::Exists(Box::new(Exists { on, ..*exists }))
+        }
     }
 }
 
@@ -98,10 +103,30 @@ pub(in crate::query::plan) fn depends_on(predicate: &Predicate, changed: &[usize
     })
 }
 
+/// Whether the change of these columns also changes related records that the condition reads: other records of the same
+/// table, or records that refer to a changed key, by ON UPDATE CASCADE.
+pub(in crate::query::plan) fn changes_related(predicate: &Predicate, changed: &[usize], table: &Table) -> bool {
+    let changes = |at: usize| {
+        let column = table.column(at);
+        changed.contains(&at) || column.generated || column.on_update
+    };
+    let changes_name = |name: &FieldName| table.find_hidden(name).is_some_and(changes);
+    predicate.subqueries().into_iter().any(|subquery| {
+        let is_many = subquery.table.relation().kind == RelationKind::Many;
+        let changes_key = is_many && subquery.on.iter().any(|(outer, _)| changed.contains(&outer.column));
+        changes_key || subquery.reads(table, &changes_name)
+    })
+}
+
 pub(in crate::query::plan) fn columns(predicate: &Predicate) -> Vec<usize> {
+    column_refs(predicate).into_iter().map(|column_ref| column_ref.column).collect()
+}
+
+/// The columns of the outer statement that the condition reads.
+pub(in crate::query::plan) fn column_refs(predicate: &Predicate) -> Vec<ColumnRef> {
     let found = std::cell::RefCell::new(Vec::new());
     moved(predicate.clone(), &|column_ref| {
-        found.borrow_mut().push(column_ref.column);
+        found.borrow_mut().push(column_ref);
         column_ref
     });
     found.into_inner()
