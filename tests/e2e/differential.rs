@@ -25,7 +25,7 @@ use crate::service::shared;
 use crate::test_db::TestDb;
 use dice::Dice;
 use read::Read;
-use related::related_records_are_those_of_a_plain_evaluation;
+use related::{related_records_are_those_of_a_plain_evaluation, writes_keep_to_rules_through_relations};
 use roles::{
     reads_of_a_role_answer_what_a_plain_evaluation_of_its_records_answers, writes_of_a_role_change_what_its_rules_allow,
 };
@@ -43,6 +43,7 @@ cases! {
         writes_of_a_role_change_what_its_rules_allow,
         writes_of_single_records_change_what_they_name,
         related_records_are_those_of_a_plain_evaluation,
+        writes_keep_to_rules_through_relations,
     ],
 }
 

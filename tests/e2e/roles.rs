@@ -10,6 +10,7 @@ mod matrix;
 mod oracles;
 mod positions;
 mod reach;
+mod references;
 mod related;
 mod retries;
 mod returning;

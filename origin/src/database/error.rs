@@ -7,6 +7,7 @@ mod names;
 use super::description_budget::TooLarge;
 use super::errno::{self, SIGNALLED, code};
 use super::retry::Recovery;
+use super::run::Denied;
 use super::single_flight::LoadAborted;
 use crate::query::catalog::broken_view;
 use host::is_refusal_of_host;
@@ -70,7 +71,7 @@ pub enum DbError {
     #[error("the position is none of this database")]
     NoPosition,
     #[error("the caller's role does not allow the record")]
-    RoleForbids,
+    RoleForbids(Denied),
 }
 
 #[derive(Clone, Debug)]
@@ -241,7 +242,11 @@ impl DbError {
                  another replication domain.",
             )
             .with_hint("Send the value of X-Selkie-Position from the answer to a write of this installation."),
-            Self::RoleForbids => role_forbids("write a record with these values; nothing was written"),
+            Self::RoleForbids(Denied::Rule) => role_forbids("write a record with these values; nothing was written"),
+            Self::RoleForbids(Denied::Reference(field)) => {
+                let what = format!("point {} to a record that it may not read; nothing was written", shown(&field));
+                role_forbids(&what).with_field(&field)
+            }
             Self::IncludeTooLarge => Problem::new(
                 ErrorCode::InvalidQueryOption,
                 format!(

@@ -207,8 +207,27 @@ pub struct Written {
     pub last_insert_id: u64,
     /// The position of the write, set only for an insert that `database::coalesce` ran.
     pub(super) position: Option<Position>,
-    /// Whether a record breaks a rule of the caller's role: then the transaction must be rolled back.
-    pub(super) denied: bool,
+    /// A rule of the caller's role that a record breaks: then the transaction must be rolled back.
+    pub(super) denied: Option<Denied>,
+}
+
+/// Why a role does not allow a written record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denied {
+    Rule,
+    /// The field is a foreign key that points to a record that the caller may not read.
+    Reference(Box<str>),
+}
+
+impl Denied {
+    fn of(verdict: &Value, references: &[Box<str>]) -> Self {
+        let number = match verdict {
+            Value::Int(number) => usize::try_from(*number).ok(),
+            _ => None,
+        };
+        let at = number.and_then(|number| number.checked_sub(ResultColumns::FIRST_REFERENCE));
+        at.and_then(|at| references.get(at)).map_or(Self::Rule, |field| Self::Reference(field.clone()))
+    }
 }
 
 impl Written {
@@ -217,7 +236,7 @@ impl Written {
         self.keys.extend(next.keys);
         self.records.extend(next.records);
         self.last_insert_id = next.last_insert_id;
-        self.denied |= next.denied;
+        self.denied = self.denied.take().or(next.denied);
     }
 
     fn skip(&mut self, returns_record: bool) {
@@ -232,7 +251,7 @@ pub(super) async fn execute(connection: &mut Connection, statement: Statement) -
     let (skips_duplicates, sets_variables) = (statement.skips_duplicates(), statement.sets_variables());
     let (batch_offset, returns_record) = (statement.batch_offset(), statement.columns().record.is_some());
     let outcome = read_write_result(connection, statement).await;
-    if sets_variables && outcome.as_ref().map_or(true, |written| written.denied) {
+    if sets_variables && outcome.as_ref().map_or(true, |written| written.denied.is_some()) {
         connection.session = SessionState::Dirty;
     }
     match outcome {
@@ -269,7 +288,7 @@ const NULL: &[u8] = b"null";
 
 async fn read_write_result(connection: &mut Connection, statement: Statement) -> Result<Written, DbError> {
     let mut written = Written::default();
-    let ResultColumns { skipped, key, record, rule, is_check } = statement.columns().clone();
+    let ResultColumns { skipped, key, record, rule, references, is_check } = statement.columns().clone();
     let (text, params) = statement.into_parts();
     let mut result = connection.run(&text, bind(params)).await?;
     let columns = result.columns().unwrap_or_default();
@@ -283,7 +302,9 @@ async fn read_write_result(connection: &mut Connection, statement: Statement) ->
             written.skip(record.is_some());
             continue;
         }
-        written.denied |= rule.is_some_and(|at| !is_one(&row, at));
+        if let Some(at) = rule.filter(|at| !is_one(&row, *at)) {
+            written.denied = Some(Denied::of(value(&row, at), &references));
+        }
         if is_check {
             continue;
         }

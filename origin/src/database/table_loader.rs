@@ -3,13 +3,13 @@
 use super::schema_cache::{SchemaAge, SchemaCache};
 use crate::query::catalog::relations::Relations;
 use crate::query::plan::access::{Rights, TableAccess};
-use crate::query::plan::related::{RelatedTable, RelationUse, relation_uses};
+use crate::query::plan::related::{RelatedTable, RelationUse, checked_references, relation_uses};
 use futures_util::future::BoxFuture;
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, ProjectName, TableName};
-use shared::operation::TablePath;
 use shared::operation::filter::Related;
 use shared::operation::read::Include;
+use shared::operation::{RecordOperation, TablePath};
 use std::sync::Arc;
 
 #[derive(Clone, Copy)]
@@ -42,6 +42,22 @@ impl TableLoader<'_> {
             Err(problem) if problem.status() >= 500 => Err(problem),
             related => self.rights.by(&table, &related.unwrap_or_default()),
         }
+    }
+
+    /// Loads the tables to whose records the caller's write may refer only if the caller may read them.
+    pub async fn references(&self, operation: &RecordOperation) -> Result<Vec<RelatedTable>, Problem> {
+        let hides_rows = self.rights.role().is_some_and(|caller| caller.role().hides_rows());
+        if !hides_rows || !matches!(operation, RecordOperation::Insert(_) | RecordOperation::Update(_)) {
+            return Ok(Vec::new());
+        }
+        let database = &operation.table().database;
+        let relations = self.cache.relations(self.project, database, self.age).await?;
+        let mut tables = Vec::new();
+        for relation in checked_references(&relations, operation, self.rights) {
+            let path = TablePath { database: database.clone(), table: relation.table.clone() };
+            tables.extend(RelatedTable::referenced(relation, Box::pin(self.access(&path)).await?));
+        }
+        Ok(tables)
     }
 
     /// Loads the tables that includes and conditions of `table` reach.

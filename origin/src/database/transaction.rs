@@ -108,8 +108,8 @@ impl<'a> Transaction<'a> {
     pub async fn execute(&mut self, statement: Statement, effect: SessionEffect) -> Result<Written, DbError> {
         self.lease.expect(effect);
         let written = self.step(statement).await?;
-        if written.denied {
-            return Err(DbError::RoleForbids);
+        if let Some(denied) = written.denied {
+            return Err(DbError::RoleForbids(denied));
         }
         self.rows += written.affected;
         Ok(written)

@@ -17,13 +17,15 @@ mod returning;
 pub mod scope;
 mod write;
 
-use crate::query::catalog::{CaseSensitivity, Layout};
+use crate::query::catalog::{CaseSensitivity, Layout, Table};
 pub use changes::{FollowedRead, follow};
 pub use coalesced::{InsertOne, KeyShape, RowShape, SelectByKey};
 use include::Included;
 use keyset::Keyset;
-use related::Exists;
-pub use returning::{ChangeAnswer, KeyedReread, MaxAffected, Precondition, Reread, Returning, TransactionSteps};
+use related::{Exists, Reference};
+pub use returning::{
+    ChangeAnswer, KeyedReread, MaxAffected, Precondition, Reread, Returning, TransactionSteps, Verification,
+};
 use scope::Scope;
 use shared::error::Problem;
 use shared::operation::RecordOperation;
@@ -202,6 +204,7 @@ pub struct Insert {
 pub struct InsertCheck {
     inserted: Option<Predicate>,
     updated: Option<Predicate>,
+    references: Vec<Reference>,
 }
 
 impl InsertCheck {
@@ -211,6 +214,10 @@ impl InsertCheck {
 
     pub fn updated(&self) -> Option<&Predicate> {
         self.updated.as_ref()
+    }
+
+    pub fn references(&self) -> &[Reference] {
+        &self.references
     }
 }
 
@@ -260,6 +267,7 @@ pub struct Update {
     pub(super) filter: Predicate,
     /// The condition of the caller's role, if a change could break it.
     pub(super) check: Option<Predicate>,
+    pub(super) references: Vec<Reference>,
     /// One more than [`MaxAffected`], to detect that it is exceeded.
     pub(super) limit: Option<u64>,
 }
@@ -351,6 +359,11 @@ impl Predicate {
             | Self::Ordered(..)
             | Self::OrderedNull(_) => Vec::new(),
         }
+    }
+
+    /// Whether a subquery reads the table.
+    fn reads(&self, table: &Table) -> bool {
+        self.subqueries().into_iter().any(|subquery| subquery.reads(table, &|_| true))
     }
 
     /// Whether MariaDB parses a part of the condition, a regular expression or a boolean search, and may refuse it.
@@ -451,7 +464,7 @@ pub fn build<'a>(
     match operation {
         RecordOperation::Read(read) => Ok(Plan::Select(read::records(read, scope, limits.read_max_rows, page)?, read)),
         RecordOperation::ReadOne(read) => read::one(read, scope),
-        RecordOperation::Insert(insert) => write::insert(insert, scope.access(0), limits),
+        RecordOperation::Insert(insert) => write::insert(insert, scope, limits),
         RecordOperation::Update(update) => write::update(update, scope, limits.read_max_rows),
         RecordOperation::Delete(delete) => write::delete(delete, scope, limits.read_max_rows),
     }

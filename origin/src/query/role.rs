@@ -51,6 +51,8 @@ pub struct WriteRule {
     pub fields: Fields,
     /// The values that the role sets, in fields that the caller may not give.
     pub set: Vec<(FieldName, Template)>,
+    /// Foreign keys that may point to records that the caller may not read.
+    pub unchecked: Vec<FieldName>,
     /// The condition on the new record, and for updates also on the old one; `None` if all records are allowed.
     pub rows: Option<Template>,
 }
@@ -157,6 +159,11 @@ impl Role {
                 .unwrap_or_default()
     }
 
+    /// Whether some records of a table can be read, but not all.
+    pub fn hides_rows(&self) -> bool {
+        self.tables.iter().any(|(_, rule)| rule.hides_rows())
+    }
+
     pub fn tables(&self) -> &[(Pattern, TableRule)] {
         &self.tables
     }
@@ -208,6 +215,10 @@ impl TableRule {
         let writes = [&self.insert, &self.update].into_iter().flatten();
         let set = writes.flat_map(|rule| rule.set.iter().map(|(_, value)| value));
         set.chain(self.rows().map(|(_, rows)| rows))
+    }
+
+    pub fn hides_rows(&self) -> bool {
+        self.read.as_ref().is_some_and(|read| read.rows.is_some())
     }
 
     /// The conditions on records, with the actions that they are of.

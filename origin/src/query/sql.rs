@@ -53,13 +53,19 @@ pub struct ResultColumns {
     pub skipped: Option<usize>,
     pub key: Range<usize>,
     pub record: Option<RecordColumns>,
-    /// Index of a cell that is 1 if the record meets the role's rules. Otherwise the transaction must be rolled back.
+    /// Index of a cell that is 1 if the record meets the role's rules. Otherwise the transaction must be rolled back. From
+    /// 2 on, the cell is the number of the foreign key that points to a record that the caller may not read.
     pub rule: Option<usize>,
+    /// The fields of the foreign keys, in order.
+    pub references: Vec<Box<str>>,
     /// True if the only row is about the records that the previous statement wrote.
     pub is_check: bool,
 }
 
 impl ResultColumns {
+    /// The number of the first foreign key in the cell `rule`.
+    pub const FIRST_REFERENCE: usize = 2;
+
     fn next(&self) -> usize {
         let last = |record: &RecordColumns| record.cells.end + usize::from(record.readable.is_some());
         self.record.as_ref().map_or(self.key.end, last)

@@ -1,5 +1,9 @@
 //! Random includes and conditions on related records, compared with a plain evaluation over lists of rows, with and
-//! without a role whose rules hide records.
+//! without a role whose rules hide records, by fields of their own or by related records.
+
+mod writes;
+
+pub(super) use writes::writes_keep_to_rules_through_relations;
 
 use super::dice::Dice;
 use super::seeds;
@@ -62,6 +66,7 @@ const RELATIONS: &[Relation] = &[
 type Row = Map<String, Value>;
 
 /// The records that the caller may read, by table.
+#[derive(Clone)]
 struct World {
     tables: Vec<(&'static str, Vec<Row>)>,
 }
@@ -105,6 +110,26 @@ impl Condition {
                 Self::Leaf(equality, Some(dice.below(4) as i64))
             }
         }
+    }
+
+    /// Whether the condition, or one in it, is on records of the table.
+    fn reaches(&self, table: &str) -> bool {
+        match self {
+            Self::Leaf(..) => false,
+            Self::Group(_, parts) => parts.iter().any(|part| part.reaches(table)),
+            Self::Related(relation, _, inner) => {
+                RELATIONS[*relation].to == table || inner.as_ref().is_some_and(|inner| inner.reaches(table))
+            }
+        }
+    }
+
+    /// Draws a rule for a table, and spells it with numbers as claims: `{"claim": "n2"}` is 2.
+    fn draw_rule(dice: &mut Dice, table: &str, depth: usize) -> (Self, Value) {
+        let (rule, mut spelled) = (Self::draw(dice, table, depth), Map::new());
+        rule.spelled(&mut spelled);
+        let mut spelled = spelled.into();
+        claimed(&mut spelled, dice);
+        (rule, spelled)
     }
 
     fn spelled(&self, out: &mut Map<String, Value>) {
@@ -163,6 +188,23 @@ impl Condition {
             }
         }
     }
+}
+
+/// Replaces some of the numbers that are compared by claims.
+fn claimed(spelled: &mut Value, dice: &mut Dice) {
+    match spelled {
+        Value::Object(members) => members.iter_mut().for_each(|(name, member)| match member.as_i64() {
+            Some(number) if name == "value" && dice.chance(50) => *member = json!({"claim": format!("n{number}")}),
+            _ => claimed(member, dice),
+        }),
+        Value::Array(items) => items.iter_mut().for_each(|item| claimed(item, dice)),
+        _ => {}
+    }
+}
+
+/// The claims that rules of [`Condition::draw_rule`] need.
+fn claims() -> Value {
+    json!({"n0": 0, "n1": 1, "n2": 2, "n3": 3})
 }
 
 impl Include {
@@ -295,13 +337,15 @@ pub(super) async fn related_records_are_those_of_a_plain_evaluation(host: Host) 
         let mut key = shared().full_key.clone();
         let mut rules = Vec::new();
         if dice.chance(60) {
+            // A rule looks at all records of other tables.
+            let whole = world.clone();
             for (name, rows) in &mut world.tables {
-                let least = dice.chance(60).then(|| dice.between(1, 3));
-                let rule = least.map_or(json!({}), |least| json!({"x": {"value": least, "equality": ">="}}));
-                rules.push((*name, json!({"read": {"rows": rule}})));
-                rows.retain(|row| least.is_none_or(|least| row["x"].as_u64().is_some_and(|x| x >= least as u64)));
+                let rule = dice.chance(70).then(|| Condition::draw_rule(&mut dice, name, 2));
+                let spelled = rule.as_ref().map_or(json!({}), |(_, spelled)| spelled.clone());
+                rules.push((*name, json!({"read": {"rows": spelled}})));
+                rows.retain(|row| rule.as_ref().is_none_or(|(rule, _)| rule.holds(row, &whole) == Some(true)));
             }
-            key = Caller::with_role(&db, &create_role(&role_of(&db, rules.clone())), json!({})).key;
+            key = Caller::with_role(&db, &create_role(&role_of(&db, rules.clone())), claims()).key;
         }
         for _ in 0..READS {
             let table = *dice.pick(&["a", "b", "c"]);

@@ -14,6 +14,7 @@ cases! {
         reads_under_a_role_use_the_index_of_its_rule,
         related_records_are_found_by_the_indexes_of_their_keys,
         a_claim_uses_the_index_of_a_field_of_any_type,
+        rules_through_relations_use_the_indexes_of_foreign_keys,
     ],
 }
 
@@ -130,6 +131,22 @@ async fn related_records_are_found_by_the_indexes_of_their_keys(host: Host) {
     let [caller, _] = &callers(&db);
     for (table, condition) in &conditions {
         reads_few(caller, &format!("{table}?{}", option("query", condition))).await;
+    }
+}
+
+async fn rules_through_relations_use_the_indexes_of_foreign_keys(host: Host) {
+    count_reads();
+    let db = TestDb::new(host, TABLES).await;
+    let of_label = json!({"labels": {"some": {"id": {"claim": "label"}}}});
+    let of_person = json!({"person": {"some": {"tasks": {"some": {"labels": {"some": {"id": {"claim": "label"}}}}}}}});
+    for rows in [json!({"person": {"some": {"id": {"claim": "label"}}}}), of_label, of_person] {
+        let rule = json!({"read": {"rows": rows}, "update": {"rows": rows}});
+        let caller = Caller::new(&db, [("tasks", rule)], json!({"label": 8}));
+        for rest in ["tasks", "tasks?limit=2&count=true", "tasks?query={\"title\":{\"ne\":\"x\"}}"] {
+            reads_few(&caller, rest).await;
+        }
+        let ids = caller.ids("tasks").await;
+        reads_few(&caller, &format!("tasks/{}", ids[0])).await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rules through relations: the rows of a rule are chosen by records of other tables, which the role need not read.
 
-use super::{Caller, create_role, role_of, try_set};
+use super::{Caller, create_role, is_claim, role_of, try_set};
 use crate::host::{Host, option};
 use crate::service::shared;
 use crate::test_db::{TestDb, unique};
@@ -16,7 +16,8 @@ cases! {
         writes_keep_to_rules_through_relations,
         upserts_and_batches_keep_to_rules_through_relations,
         a_membership_acts_at_once,
-        an_update_that_also_changes_the_records_of_its_rule_is_refused,
+        an_update_that_also_changes_the_records_of_its_rule_is_judged_by_its_outcome,
+        conditions_on_the_same_table_do_not_lift_the_rule_of_an_update,
         a_rule_over_a_relation_that_is_gone_denies,
         changes_of_a_table_with_such_a_rule_are_refused,
     ],
@@ -87,7 +88,8 @@ async fn reads_find_records_by_those_of_other_tables(host: Host) {
     let joined = caller.post("notes/query", &join).await.payload();
     assert_eq!(joined[1], json!({"id": 2, "title": null}));
     assert_eq!(joined[2], json!({"id": 3, "title": "c"}));
-    let export = caller.call(Method::GET, "docs?selectFields=id&order[field]=id").header("accept", "text/csv").send().await;
+    let export =
+        caller.call(Method::GET, "docs?selectFields=id&order[field]=id").header("accept", "text/csv").send().await;
     assert_eq!(export.text().split_whitespace().collect::<Vec<_>>(), ["id", "1", "3", "5"]);
     let lines = caller.call(Method::GET, "docs?selectFields=id").header("accept", "application/x-ndjson").send().await;
     assert_eq!(lines.text().lines().count(), 3);
@@ -106,9 +108,18 @@ async fn a_rule_may_ask_for_none_every_and_linked_records(host: Host) {
         (json!({"team": {"none": {"members": {"some": {"person_id": sub()}}}}}), vec![2, 4, 6]),
         (json!({"notes": {"every": {"flag": 0}}}), vec![1, 4, 5, 6]),
         (json!({"notes": {"none": {"flag": 1}}, "team": {"some": {"people": {"some": {"id": sub()}}}}}), vec![1, 5]),
-        (json!({"team": {"some": {"people": {"some": {"name": {"value": {"claim": "name"}, "equality": "LIKE"}}}}}}), vec![]),
-        (json!({"team": {"some": {"people": {"every": {"name": {"value": {"claim": "names"}, "equality": "IN"}}}}}}), vec![1, 3, 5]),
-        (json!({"either": {"operator": "OR", "__query": {"team": {"some": {"name": "blue"}}, "words": {"lt": 6}}}}), vec![1, 2, 4, 6]),
+        (
+            json!({"team": {"some": {"people": {"some": {"name": {"value": {"claim": "name"}, "equality": "LIKE"}}}}}}),
+            vec![],
+        ),
+        (
+            json!({"team": {"some": {"people": {"every": {"name": {"value": {"claim": "names"}, "equality": "IN"}}}}}}),
+            vec![1, 3, 5],
+        ),
+        (
+            json!({"either": {"operator": "OR", "__query": {"team": {"some": {"name": "blue"}}, "words": {"lt": 6}}}}),
+            vec![1, 2, 4, 6],
+        ),
         (json!({"team": {"some": {"id": {"claim": "text"}}}}), vec![]),
         (json!({"team": {"none": {"id": {"claim": "text"}}}}), vec![]),
         (json!({"team": {"some": {"id": {"claim": "absent"}}}}), vec![]),
@@ -131,7 +142,9 @@ async fn a_rule_holds_inside_of_subqueries_and_joins_of_any_name(host: Host) {
     let caller = Caller::new(&db, rules, json!({"sub": 7}));
     assert_eq!(caller.ids("teams").await, [1, 3]);
     assert_eq!(caller.ids("notes").await, [1, 3, 5]);
-    for query in [json!({"docs": {"some": {"notes": {"some": {}}}}}), json!({"docs": {"every": {"team": {"some": {}}}}})] {
+    for query in
+        [json!({"docs": {"some": {"notes": {"some": {}}}}}), json!({"docs": {"every": {"team": {"some": {}}}}})]
+    {
         assert_eq!(caller.ids(&format!("teams?{}", option("query", &query))).await, [1, 3], "{query}");
     }
     for alias in ["related1", "link1", "members", "people", "RELATED2", "Link2"] {
@@ -168,11 +181,15 @@ async fn writes_keep_to_rules_through_relations(host: Host) {
     assert_eq!(caller.delete("docs/4?returning=id").await.payload(), json!(null));
     assert_eq!(titles(&db).await, json!(before));
     let tag = caller.get("docs/1").await.header("etag").expect("a tag").to_owned();
-    let matching = caller.call(Method::PUT, "docs/1").header("if-match", &tag).json(&json!({"title": "A"})).send().await;
+    let matching =
+        caller.call(Method::PUT, "docs/1").header("if-match", &tag).json(&json!({"title": "A"})).send().await;
     assert_eq!(matching.payload(), json!(1));
     let stale = caller.call(Method::PUT, "docs/1").header("if-match", &tag).json(&json!({"title": "B"})).send().await;
     stale.refused(ErrorCode::PreconditionFailed);
-    assert_eq!(caller.put("docs/1?returning=id,team_id", &json!({"team_id": 3})).await.payload(), json!({"id": 1, "team_id": 3}));
+    assert_eq!(
+        caller.put("docs/1?returning=id,team_id", &json!({"team_id": 3})).await.payload(),
+        json!({"id": 1, "team_id": 3})
+    );
     let renamed = json!({"query": {"id": {"gte": 0}}, "data": {"title": "n"}});
     assert_eq!(caller.put("docs?dryRun=true", &renamed).await.payload(), json!(3));
     assert_eq!(caller.put("docs?returning=id", &renamed).await.payload(), json!([{"id": 1}, {"id": 3}, {"id": 5}]));
@@ -181,7 +198,10 @@ async fn writes_keep_to_rules_through_relations(host: Host) {
     assert_eq!(inserted["title"], "g");
     db.exec("DELETE FROM notes").await;
     let some = json!({"query": {"notes": {"none": {}}}});
-    assert_eq!(caller.delete_where("docs?maxAffected=3", &some).await.refused(ErrorCode::TooManyAffected)["code"], "too_many_affected");
+    assert_eq!(
+        caller.delete_where("docs?maxAffected=3", &some).await.refused(ErrorCode::TooManyAffected)["code"],
+        "too_many_affected"
+    );
     let gone = caller.delete_where("docs?returning=title", &some).await.payload();
     assert_eq!(gone.as_array().unwrap().len(), 4, "{gone}");
     assert_eq!(titles(&db).await, json!("b2 d2 f-"));
@@ -218,33 +238,66 @@ async fn a_membership_acts_at_once(host: Host) {
         assert_eq!(caller.ids("docs").await, [1, 2, 3, 4, 5]);
         db.exec("DELETE FROM members WHERE id = 9").await;
     }
-    let other = Caller::with_role(&db, &create_role(&role_of(&db, [("docs", everything(&of_own_team()))])), json!({"sub": 8}));
+    let other =
+        Caller::with_role(&db, &create_role(&role_of(&db, [("docs", everything(&of_own_team()))])), json!({"sub": 8}));
     assert_eq!(other.ids("docs").await, [2, 4]);
 }
 
-async fn an_update_that_also_changes_the_records_of_its_rule_is_refused(host: Host) {
-    let db = TestDb::new(
-        host,
-        &[
-            "CREATE TABLE tree (id INT PRIMARY KEY, parent_id INT, owner INT, title VARCHAR(9), \
-             FOREIGN KEY (parent_id) REFERENCES tree (id) ON UPDATE CASCADE)",
-            "INSERT INTO tree VALUES (1, NULL, 7, 'a'), (2, 1, 8, 'b'), (3, 2, 7, 'c'), (4, 2, 8, 'd')",
-        ],
-    )
-    .await;
+/// A tree whose records 1 and 3 belong to person 7.
+const TREE: &[&str] = &[
+    "CREATE TABLE tree (id INT PRIMARY KEY, parent_id INT, owner INT, title VARCHAR(9), \
+     FOREIGN KEY (parent_id) REFERENCES tree (id))",
+    "CREATE TABLE leaves (id INT PRIMARY KEY, tree_id INT, \
+     FOREIGN KEY (tree_id) REFERENCES tree (id) ON UPDATE CASCADE)",
+    "INSERT INTO tree VALUES (1, NULL, 7, 'a'), (2, 1, 8, 'b'), (3, 2, 7, 'c'), (4, 2, 8, 'd')",
+    "INSERT INTO leaves VALUES (1, 3)",
+];
+
+async fn an_update_that_also_changes_the_records_of_its_rule_is_judged_by_its_outcome(host: Host) {
+    let db = TestDb::new(host, TREE).await;
     let parent = json!({"parent": {"some": {"owner": {"claim": "sub"}}}});
-    let caller = Caller::new(&db, [("tree", everything(&parent))], json!({"sub": 7}));
+    let rules = json!({"read": {"rows": parent}, "update": {"rows": parent, "unchecked": ["parent_id"]}});
+    let caller = Caller::new(&db, [("tree", rules)], json!({"sub": 7}));
     assert_eq!(caller.ids("tree").await, [2]);
-    for change in [json!({"owner": 7}), json!({"id": 9})] {
-        let refusal = caller.put("tree/2", &change).await.refused(ErrorCode::RoleForbids);
-        assert!(refusal["hint"].as_str().is_some_and(|hint| hint.contains("related records")), "{refusal}");
-    }
-    assert_eq!(caller.put("tree/2", &json!({"title": "B"})).await.payload(), json!(1));
     caller.put("tree/2", &json!({"parent_id": 4})).await.refused(ErrorCode::RoleForbids);
-    assert_eq!(caller.put("tree/2", &json!({"parent_id": 3})).await.payload(), json!(1));
-    let childless = Caller::new(&db, [("tree", everything(&json!({"tree": {"none": {"title": "d"}}})))], json!({}));
-    childless.put("tree/1", &json!({"id": 9})).await.refused(ErrorCode::RoleForbids);
-    assert_eq!(childless.put("tree/1", &json!({"owner": 9})).await.payload(), json!(1));
+    caller.put("tree/2", &json!({"parent_id": 2})).await.refused(ErrorCode::RoleForbids);
+    assert_eq!(caller.put("tree/4", &json!({"parent_id": 4})).await.payload(), json!(0), "a denied record is no match");
+    assert_eq!(caller.put("tree/2", &json!({"parent_id": 3, "title": "B"})).await.payload(), json!(1));
+    assert_eq!(caller.put("tree/2", &json!({"parent_id": 2, "owner": 7})).await.payload(), json!(1), "its own parent");
+    caller.put("tree/2", &json!({"owner": 8})).await.refused(ErrorCode::RoleForbids);
+    // The update of the records 2, 3 and 4, whose parent is now 2, also changes their parent.
+    assert_eq!(caller.ids("tree").await, [2, 3, 4]);
+    for path in ["tree", "tree?dryRun=true", "tree?returning=id"] {
+        let all = json!({"query": {"id": {"gte": 0}}, "data": {"owner": 8}});
+        caller.put(path, &all).await.refused(ErrorCode::RoleForbids);
+    }
+    let some = json!({"query": {"id": [3, 4]}, "data": {"owner": 9}});
+    assert_eq!(caller.put("tree?returning=owner", &some).await.payload(), json!([{"owner": 9}, {"owner": 9}]));
+    let leaf = json!({"update": {"rows": {"leaves": {"none": {}}}}});
+    let leafless = Caller::new(&db, [("tree", leaf)], json!({}));
+    assert_eq!(leafless.put("tree/3", &json!({"title": "x"})).await.payload(), json!(0));
+    assert_eq!(leafless.put("tree/4", &json!({"id": 40})).await.payload(), json!(1));
+    let leafy = json!({"update": {"rows": {"leaves": {"some": {}}}}});
+    let leafy = Caller::new(&db, [("tree", leafy)], json!({}));
+    assert_eq!(leafy.put("tree/3", &json!({"id": 30})).await.payload(), json!(1), "the leaves follow the key");
+}
+
+async fn conditions_on_the_same_table_do_not_lift_the_rule_of_an_update(host: Host) {
+    let db = TestDb::new(host, TREE).await;
+    let own = is_claim("owner", "sub");
+    let rules = json!({"read": true, "update": {"rows": own}});
+    let caller = Caller::new(&db, [("tree", rules)], json!({"sub": 7}));
+    let child = json!({"parent": {"some": {}}});
+    for path in ["tree", "tree?dryRun=true", "tree?returning=id", "tree?maxAffected=9"] {
+        let given_away = json!({"query": child, "data": {"owner": 8}});
+        caller.put(path, &given_away).await.refused(ErrorCode::RoleForbids);
+    }
+    let path = db.path("tree");
+    let batch = json!({"method": "PUT", "path": path, "body": {"query": child, "data": {"owner": 8}}});
+    caller.batch(&[batch]).await.refused(ErrorCode::RoleForbids);
+    let kept = json!({"query": child, "data": {"owner": 7, "title": "x"}});
+    assert_eq!(caller.put("tree", &kept).await.payload(), json!(1));
+    assert_eq!(db.value("SELECT GROUP_CONCAT(owner ORDER BY id) FROM tree").await, json!("7,8,7,8"));
 }
 
 async fn a_rule_over_a_relation_that_is_gone_denies(host: Host) {
@@ -252,8 +305,12 @@ async fn a_rule_over_a_relation_that_is_gone_denies(host: Host) {
     let rule = json!({"read": {"rows": of_own_team()}, "delete": {"rows": {"title": "zz"}}});
     let caller = member(&db, rule);
     assert_eq!(caller.ids("docs").await, [1, 3, 5]);
-    let key = db.value("SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS \
-        WHERE CONSTRAINT_SCHEMA = DATABASE() AND TABLE_NAME = 'docs'").await;
+    let key = db
+        .value(
+            "SELECT CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS \
+        WHERE CONSTRAINT_SCHEMA = DATABASE() AND TABLE_NAME = 'docs'",
+        )
+        .await;
     db.exec(&format!("ALTER TABLE docs DROP FOREIGN KEY {}", key.as_str().expect("a name"))).await;
     assert_eq!(caller.ids("docs").await, [0; 0]);
     assert_eq!(caller.delete("docs/1").await.payload(), json!(0));
@@ -290,9 +347,17 @@ async fn a_rule_must_name_existing_relations(host: Host) {
     let checked = shared().cli(&["role", "check", &name, "--table", &table, "--as", r#"{"sub": 7}"#]);
     let text = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(text.contains("`teams` AS `related1` WHERE `related1`.`id` = `docs`.`team_id`"), "{text}");
-    assert!(text.contains("`related2`.`person_id` = ?), with 7") || text.contains("`related2`.`person_id` = ?)), with 7"), "{text}");
+    assert!(
+        text.contains("`related2`.`person_id` = ?), with 7") || text.contains("`related2`.`person_id` = ?)), with 7"),
+        "{text}"
+    );
     let folded = json!({"team": {"some": {"name": {"claim": "team"}}}});
-    let output = try_set(shared(), "default", &unique("role"), &role_of(&db, [("docs", json!({"read": {"rows": folded}}))]).to_string());
+    let output = try_set(
+        shared(),
+        "default",
+        &unique("role"),
+        &role_of(&db, [("docs", json!({"read": {"rows": folded}}))]).to_string(),
+    );
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success() && text.contains("compares claims to name"), "{text}");
 }

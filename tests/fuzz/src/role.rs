@@ -11,7 +11,7 @@ use crate::catalogue;
 use crate::statement::is_ours;
 use origin::query::catalog::Table;
 use origin::query::plan::Param;
-use origin::query::plan::access::{CallerRole, ProjectRole, Rights, check_rule};
+use origin::query::plan::access::{CallerRole, ProjectRole, Rights, check_fields, check_rows};
 use origin::query::role::{Claims, Role};
 use origin::query::sql;
 use serde_json::{Map, Value as Json, json};
@@ -91,7 +91,11 @@ fn of_table(role: &Role, rights: &Rights, table: &Arc<Table>) -> Meaning {
         assert!(known.is_none(), "a table with a rule is hidden");
         return None;
     };
-    let fits = known.is_some_and(|rule| check_rule(rule, table).is_ok());
+    let whole = Rights::Full.of(table).expect("full rights");
+    let fits = known.is_some_and(|rule| {
+        let mut rows = rule.rows();
+        check_fields(rule, table).is_ok() && rows.all(|(action, rows)| check_rows(rows, &whole.scope(), action).is_ok())
+    });
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect();
     let allowed = ACTIONS.map(|action| {
         let condition = access.condition(action).map(|rule| sql::condition(rule.clone(), &access.scope()));

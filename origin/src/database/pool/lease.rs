@@ -185,7 +185,7 @@ impl Lease {
             | DbError::RowsAdded
             | DbError::NotReached
             | DbError::DescriptionTooLarge(_)
-            | DbError::RoleForbids => {}
+            | DbError::RoleForbids(_) => {}
         }
         error
     }

@@ -4,7 +4,7 @@
 use super::super::request_context::RequestContext;
 use super::{Failure, read};
 use crate::database::DbError;
-use crate::database::run::{SessionEffect, Written, integer_json};
+use crate::database::run::{Denied, SessionEffect, Written, integer_json};
 use crate::database::transaction::{AnswerBudget, EncodedRows, Transaction};
 use crate::http::respond::ETag;
 use crate::query::catalog::{Layout, Traits};
@@ -12,6 +12,7 @@ use crate::query::plan::include::Included;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{
     ChangeAnswer, InsertAnswer, KeyedReread, MaxAffected, Param, Plan, Precondition, Reread, Select, TransactionSteps,
+    Verification,
 };
 use crate::query::sql::{self, Statement};
 use shared::error::{ErrorCode, Problem};
@@ -104,18 +105,22 @@ impl InTransaction<'_, '_> {
         statements: Vec<Statement>,
         steps: Option<Box<TransactionSteps>>,
     ) -> Result<Vec<u8>, Failure> {
-        let TransactionSteps { precondition, max_affected, is_dry_run, reread, answer } =
+        let TransactionSteps { precondition, max_affected, is_dry_run, reread, verifications, answer } =
             steps.map_or_else(TransactionSteps::default, |steps| *steps);
         if let Some(precondition) = precondition {
             self.check(precondition).await?;
         }
-        let keys = match &reread {
-            Some(Reread::ByKeys(reread)) => Some(self.keys(reread, max_affected).await?),
-            _ => None,
+        let keyed = match &reread {
+            Some(Reread::ByKeys(reread)) => Some(&**reread),
+            _ => verifications.iter().find_map(Verification::keyed),
         };
-        let written = self.execute(statements, is_dry_run, max_affected).await?;
+        let keys = match keyed {
+            Some(reread) => self.keys(reread, max_affected).await?,
+            None => Vec::new(),
+        };
+        let written = self.execute(statements, is_dry_run, max_affected, (&verifications, &keys)).await?;
         // READ COMMITTED locks no gaps: another transaction may have added matching records before the update.
-        if keys.as_ref().is_some_and(|keys| keys.len() as u64 != written.affected) {
+        if keyed.is_some() && keys.len() as u64 != written.affected {
             return Err(DbError::RowsAdded.into());
         }
         let count = written.records.len();
@@ -131,7 +136,7 @@ impl InTransaction<'_, '_> {
                 let rows = self.rows(statement, &layout, &[], None).await?;
                 return Ok(if rows.count == 0 { NULL.to_vec() } else { rows.json });
             }
-            (Some(Reread::ByKeys(reread)), _) => return self.reread(&reread, keys.unwrap_or_default(), answer).await,
+            (Some(Reread::ByKeys(reread)), _) => return self.reread(&reread, keys, answer).await,
         };
         self.budget.take(count, payload.len())?;
         Ok(payload)
@@ -142,11 +147,15 @@ impl InTransaction<'_, '_> {
         statements: Vec<Statement>,
         is_dry_run: bool,
         max_affected: Option<MaxAffected>,
+        (verifications, keys): (&[Verification], &[Vec<Param>]),
     ) -> Result<Written, Failure> {
         if is_dry_run {
             self.transaction.save().await?;
         }
         let written = self.transaction.execute_all(statements, self.effect).await?;
+        if written.affected > 0 {
+            self.verify(verifications, keys).await?;
+        }
         if let Some(most) = max_affected.filter(|most| written.affected > most.records) {
             return Err(most.exceeded().into());
         }
@@ -154,6 +163,27 @@ impl InTransaction<'_, '_> {
             self.transaction.undo().await?;
         }
         Ok(written)
+    }
+
+    async fn verify(&mut self, verifications: &[Verification], keys: &[Vec<Param>]) -> Result<(), Failure> {
+        for verification in verifications {
+            let mut parts = keys.chunks(REREAD_MAX_ROWS);
+            let mut part = parts.next();
+            loop {
+                let broken = verification.broken(part.unwrap_or_default());
+                let statement = sql::select_for_update(broken, self.scope);
+                if !self.transaction.values(statement, 1, self.effect).await?.is_empty() {
+                    let field = verification.field();
+                    let denied = field.map_or(Denied::Rule, |field| Denied::Reference(field.into()));
+                    return Err(DbError::RoleForbids(denied).into());
+                }
+                part = parts.next();
+                if part.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn check(&mut self, precondition: Precondition) -> Result<(), Failure> {
@@ -215,7 +245,7 @@ impl InTransaction<'_, '_> {
     }
 
     async fn insert(&mut self, statements: Vec<Statement>, answer: InsertAnswer) -> Result<OperationAnswer, Failure> {
-        let written = self.execute(statements, answer == InsertAnswer::Count, None).await?;
+        let written = self.execute(statements, answer == InsertAnswer::Count, None, (&[], &[])).await?;
         let payload = inserted(&written, answer);
         self.budget.take(written.records.len(), payload.len())?;
         Ok(OperationAnswer { payload, cut: None, inserted: Some((answer, written)) })

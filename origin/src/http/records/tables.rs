@@ -21,6 +21,7 @@ pub(in crate::http) struct Tables {
     root: TableAccess,
     joined: Vec<TableAccess>,
     related: Vec<RelatedTable>,
+    references: Vec<RelatedTable>,
 }
 
 impl Tables {
@@ -40,7 +41,8 @@ impl Tables {
         }
         let conditions = operation.filter().map(Condition::related).unwrap_or_default();
         let related = loader.related(&root, operation.includes(), &conditions).await?;
-        Ok(Self { root, joined, related })
+        let references = loader.references(operation).await?;
+        Ok(Self { root, joined, related, references })
     }
 
     /// Loads one table. A table that the caller's role hides fails like a missing table.
@@ -139,7 +141,8 @@ impl Tables {
         if let Some(view) = tables.find(|table| table.is_broken()) {
             return Err(broken_view(&format!("The view {}", shown(view.name().as_str()))));
         }
-        Ok(Scope::joined(&self.root, operation.joins(), &self.joined)?.with_related(&self.related))
+        let scope = Scope::joined(&self.root, operation.joins(), &self.joined)?;
+        Ok(scope.with_related(&self.related).with_references(&self.references))
     }
 
     pub(in crate::http) fn session_effect(&self) -> SessionEffect {
@@ -154,7 +157,7 @@ impl Tables {
     }
 
     fn accesses(&self) -> impl Iterator<Item = &TableAccess> {
-        let related = self.related.iter().flat_map(RelatedTable::accesses);
+        let related = self.related.iter().chain(&self.references).flat_map(RelatedTable::accesses);
         [&self.root].into_iter().chain(&self.joined).chain(related)
     }
 }

@@ -17,8 +17,9 @@ pub(in crate::query) use rules::and;
 pub(super) use rules::{changes_related, column_refs, columns, depends_on, own_rule, read_rule, restrict};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName, shown};
-use shared::operation::TablePath;
 use shared::operation::filter::Related;
+use shared::operation::write::OnConflict;
+use shared::operation::{RecordOperation, TablePath};
 use shared::policy::{Action, role_forbids};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub use views::Views;
@@ -182,10 +183,33 @@ impl Rights {
         }
     }
 
+    /// Whether a write of the field may refer to related records only if the caller may read them.
+    pub fn checks_reference(&self, operation: &RecordOperation, field: &FieldName) -> bool {
+        let path = operation.table();
+        let Some(rule) = self.role().and_then(|caller| caller.role().rule(&path.database, &path.table)) else {
+            return false;
+        };
+        let (is_given, rules) = match operation {
+            RecordOperation::Insert(insert) => {
+                let updates = insert.on_conflict == OnConflict::Update;
+                (insert.fields.contains(field), [rule.insert.as_ref(), rule.update.as_ref().filter(|_| updates)])
+            }
+            RecordOperation::Update(update) => (update.fields.contains(field), [rule.update.as_ref(), None]),
+            _ => return false,
+        };
+        is_given && rules.into_iter().flatten().any(|rule| !rule.unchecked.contains(field))
+    }
+
+    /// Whether the caller may read some records of the table, but not all.
+    pub fn hides_rows(&self, path: &TablePath) -> bool {
+        let rule = self.role().and_then(|caller| caller.role().rule(&path.database, &path.table));
+        rule.is_some_and(TableRule::hides_rows)
+    }
+
     /// The conditions on related records in the rules for the table.
     pub fn related(&self, path: &TablePath) -> Vec<&Related> {
         let rule = self.role().and_then(|caller| caller.role().rule(&path.database, &path.table));
-        rule.iter().flat_map(|rule| rule.related()).collect()
+        rule.into_iter().flat_map(TableRule::related).collect()
     }
 
     /// Refuses tables with which the caller's role may do nothing, before their schema is read: the caller must not

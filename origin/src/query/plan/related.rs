@@ -1,16 +1,18 @@
 //! Tables that a statement reaches by relations, and conditions on their records.
 
-use super::access::{self, TableAccess, and};
+use super::access::{self, Rights, TableAccess, and};
 use super::filter::predicate;
 use super::scope::Scope;
 use super::{ColumnRef, Join, Predicate};
 use crate::query::catalog::Table;
-use crate::query::catalog::relations::{self, Relation, Relations};
+use crate::query::catalog::relations::{self, Relation, RelationKind, Relations};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
 use shared::operation::filter::{Condition, Quantifier, Related};
 use shared::operation::read::Include;
 use shared::operation::read::join::JoinKind;
+use shared::operation::{RecordOperation, TablePath};
+use shared::policy::Action;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
@@ -32,6 +34,12 @@ impl RelatedTable {
         related: Vec<Self>,
     ) -> Self {
         Self { name: name.into(), relation, access, link, related }
+    }
+
+    /// `None` if the caller may not read the referenced table.
+    pub fn referenced(relation: Arc<Relation>, access: TableAccess) -> Option<Self> {
+        let name = relation.spelling.clone();
+        access.may(Action::Read).then(|| Self::new(&name, relation, access, None, Vec::new()))
     }
 
     pub fn name(&self) -> &str {
@@ -144,8 +152,10 @@ pub fn visible(
     })
 }
 
+/// The caller may use the relation ([`visible`]), or the relation is that of a rule, so that the column may be hidden.
 fn column(scope: &Scope<'_>, source: usize, name: &FieldName) -> Result<ColumnRef, Problem> {
-    Ok(ColumnRef { source, column: scope.table(source).field(name)? })
+    let table = scope.table(source);
+    Ok(ColumnRef { source, column: table.find_hidden(name).map_or_else(|| table.field(name), Ok)? })
 }
 
 #[derive(Clone, Debug)]
@@ -204,6 +214,43 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
         Quantifier::Some => exists,
         Quantifier::None | Quantifier::Every => Predicate::Not(Box::new(exists)),
     })
+}
+
+/// Returns the relations of written foreign keys that must point to records that the caller may read: of tables whose
+/// records the caller may read in part.
+pub fn checked_references(relations: &Relations, operation: &RecordOperation, rights: &Rights) -> Vec<Arc<Relation>> {
+    let TablePath { database, table } = operation.table();
+    relations.of(table, |relation| {
+        let target = TablePath { database: database.clone(), table: relation.table.clone() };
+        let is_written = || relation.columns.iter().any(|field| rights.checks_reference(operation, field));
+        relation.kind == RelationKind::One && is_written() && rights.hides_rows(&target)
+    })
+}
+
+/// A foreign key that the caller writes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reference {
+    pub(in crate::query) field: Box<str>,
+    /// True if the foreign key is NULL, or points to a record that the caller may read.
+    pub(in crate::query) is_readable: Predicate,
+}
+
+/// Returns the written foreign keys that must point to readable records.
+pub(super) fn references(scope: &Scope<'_>, written: &[usize]) -> Result<Vec<Reference>, Problem> {
+    let mut all = Vec::new();
+    for table in scope.references() {
+        let (own, inner) = (table.own_columns(scope)?, table.scope());
+        let Some(at) = own.iter().find(|at| written.contains(&at.column)) else {
+            continue;
+        };
+        let field = scope.column(*at).name.as_str().into();
+        let (joins, filter) = table.link(&inner)?;
+        let on = own.iter().copied().zip(table.matches(&inner)?).collect();
+        let exists = Predicate::Exists(Box::new(Exists { table: table.clone(), joins, on, filter }));
+        let is_null = own.into_iter().map(Predicate::IsNull);
+        all.push(Reference { field, is_readable: Predicate::Any(is_null.chain([exists]).collect()) });
+    }
+    Ok(all)
 }
 
 /// The names of the tables of a subquery in its SQL text.

@@ -34,7 +34,17 @@ pub struct TransactionSteps {
     pub max_affected: Option<MaxAffected>,
     pub is_dry_run: bool,
     pub reread: Option<Reread>,
+    pub verifications: Vec<Verification>,
     pub answer: ChangeAnswer,
+}
+
+/// A rule that changed records must meet, read again after the update. MariaDB would judge a rule within the UPDATE by the
+/// old values if the statement also reads its table in a subquery.
+#[derive(Debug)]
+pub struct Verification {
+    reread: Reread,
+    /// The foreign key that must point to a readable record; `None` for the condition of the caller's role.
+    field: Option<Box<str>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -206,6 +216,7 @@ impl TransactionSteps {
             max_affected,
             is_dry_run: options.is_dry_run,
             reread: None,
+            verifications: Vec::new(),
             answer: match (&options.returning, target) {
                 (None, _) => ChangeAnswer::Count,
                 (Some(_), WriteTarget::Record(_)) => ChangeAnswer::Record,
@@ -266,6 +277,44 @@ impl Reread {
         let most = max_affected.map_or(u64::MAX, |most| most.records).min(BATCH_ANSWER_MAX_ROWS as u64);
         keys.limit = Some(most.saturating_add(1));
         Ok(Self::ByKeys(Box::new(KeyedReread { keys, returning, columns })))
+    }
+}
+
+impl Verification {
+    pub(super) fn of(
+        (rule, field): (Predicate, Option<Box<str>>),
+        (target, filter): (&WriteTarget, &Predicate),
+        (changes, max_affected): (&[(usize, ColumnChange)], Option<MaxAffected>),
+        table: &Table,
+    ) -> Result<Self, Problem> {
+        let layout = Layout { kinds: vec![Some(Kind::Integer)], keys: ColumnLabels::new(["n"]) };
+        let returning = Returning {
+            output: Output::Cells(vec![Expression::Number(1)]),
+            layout: Arc::new(layout),
+            rule: Some(Arc::new(Predicate::Untrue(Box::new(rule)))),
+        };
+        let reread = Reread::of(returning, (target, filter), (changes, max_affected), table)?;
+        Ok(Self { reread, field })
+    }
+
+    pub fn keyed(&self) -> Option<&KeyedReread> {
+        match &self.reread {
+            Reread::ById(_) => None,
+            Reread::ByKeys(reread) => Some(reread),
+        }
+    }
+
+    /// Selects a changed record that breaks the rule. `keys` are as for [`KeyedReread::select`].
+    pub fn broken(&self, keys: &[Vec<Param>]) -> Select {
+        let select = match &self.reread {
+            Reread::ById(select) => Select::clone(select),
+            Reread::ByKeys(reread) => reread.select(keys.to_vec()),
+        };
+        Select { limit: Some(1), ..select }
+    }
+
+    pub fn field(&self) -> Option<&str> {
+        self.field.as_deref()
     }
 }
 

@@ -17,6 +17,7 @@ pub struct Scope<'a> {
     root_name: Option<&'a TableName>,
     joined: Vec<Joined<'a>>,
     related: &'a [RelatedTable],
+    references: &'a [RelatedTable],
     action: Action,
 }
 
@@ -28,7 +29,7 @@ struct Joined<'a> {
 
 impl<'a> Scope<'a> {
     pub const fn of(root: &'a TableAccess) -> Self {
-        Self { root, root_name: None, joined: Vec::new(), related: &[], action: Action::Read }
+        Self { root, root_name: None, joined: Vec::new(), related: &[], references: &[], action: Action::Read }
     }
 
     /// Without `names`, the tables go by their own names.
@@ -40,11 +41,20 @@ impl<'a> Scope<'a> {
     ) -> Self {
         let link_name = |access: &'a TableAccess| names.map_or(access.table().name(), |names| &names.link);
         let joined = link.map(|access| Joined { access, name: link_name(access) }).into_iter().collect();
-        Self { root, root_name: names.map(|names| &names.table), joined, related, action: Action::Read }
+        Self { root_name: names.map(|names| &names.table), joined, related, ..Self::of(root) }
     }
 
     pub fn with_related(self, related: &'a [RelatedTable]) -> Self {
         Self { related, ..self }
+    }
+
+    /// `references` are the tables to whose records a write may refer only if the caller may read them.
+    pub fn with_references(self, references: &'a [RelatedTable]) -> Self {
+        Self { references, ..self }
+    }
+
+    pub(super) fn references(&self) -> &'a [RelatedTable] {
+        self.references
     }
 
     pub(super) fn with_action(self, action: Action) -> Self {

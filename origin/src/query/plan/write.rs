@@ -7,7 +7,7 @@ use super::returning::{change, check_engine, without_transactions};
 use super::scope::Scope;
 use super::{
     ColumnChange, Delete, Insert, InsertAnswer, InsertCheck, InsertOne, MaxAffected, OnConflict, Operand, Plan,
-    PlanLimits, Predicate, Reread, Returning, TransactionSteps, Update, filter,
+    PlanLimits, Predicate, Reread, Returning, TransactionSteps, Update, Verification, filter, related,
 };
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Faults, Problem};
@@ -22,10 +22,10 @@ type Row = Vec<Option<Operand>>;
 
 pub(super) fn insert<'a>(
     insert: &'a write::Insert,
-    access: &TableAccess,
+    scope: &Scope<'_>,
     limits: PlanLimits,
 ) -> Result<Plan<'a>, Problem> {
-    let batch_max_rows = limits.batch_max_rows;
+    let (access, batch_max_rows) = (scope.access(0), limits.batch_max_rows);
     let (table, rules) = (access.table(), access.inserting()?);
     let count = insert.rows.as_slice().len();
     if count > batch_max_rows {
@@ -64,7 +64,7 @@ pub(super) fn insert<'a>(
     let on_conflict = on_conflict(insert.on_conflict, table)?;
     let set_count = rules.set().len();
     let given = &columns[..columns.len() - set_count];
-    let check = insert_check(on_conflict, given, access, &rules)?;
+    let check = insert_check(on_conflict, given, scope, &rules)?;
     let set_on_conflict = match on_conflict {
         OnConflict::Update { .. } => access.updating()?.set().to_vec(),
         OnConflict::Refuse | OnConflict::Ignore { .. } | OnConflict::Skip => Vec::new(),
@@ -102,10 +102,10 @@ pub(super) fn insert<'a>(
 fn insert_check(
     on_conflict: OnConflict,
     given: &[usize],
-    access: &TableAccess,
+    scope: &Scope<'_>,
     inserts: &Writing<'_>,
 ) -> Result<Option<InsertCheck>, Problem> {
-    let table = access.table();
+    let (access, table) = (scope.access(0), scope.root());
     let inserted = inserts.rows().map(|rule| Predicate::clone(rule));
     let updated = match on_conflict {
         OnConflict::Update { .. } => {
@@ -117,13 +117,14 @@ fn insert_check(
         }
         OnConflict::Refuse | OnConflict::Ignore { .. } | OnConflict::Skip => None,
     };
-    if inserted.is_none() && updated.is_none() {
+    let references = related::references(scope, given)?;
+    if inserted.is_none() && updated.is_none() && references.is_empty() {
         return Ok(None);
     }
     match table.traits() {
         traits if traits.view => Err(inserts.uncheckable("this is a view")),
         traits if !traits.inserts.transactional => Err(inserts.uncheckable("the table's engine has no transactions")),
-        _ => Ok(Some(InsertCheck { inserted, updated })),
+        _ => Ok(Some(InsertCheck { inserted, updated, references })),
     }
 }
 
@@ -283,10 +284,10 @@ pub(super) fn update<'p>(
     changes.extend(rules.set().iter().map(|(at, operand)| (*at, ColumnChange::Set(operand.clone()))));
     let rule = rules.rows().map(|rule| Predicate::clone(rule));
     let changed: Vec<_> = changes.iter().map(|(at, _)| *at).collect();
-    if rule.as_ref().is_some_and(|rule| access::changes_related(rule, &changed, table)) {
-        return Err(rules.uncheckable("the update also changes related records that it reads"));
-    }
-    let check = rule.clone().filter(|rule| access::depends_on(rule, &changed, table));
+    let changes_related = rule.as_ref().is_some_and(|rule| access::changes_related(rule, &changed, table));
+    let check = rule.clone().filter(|rule| changes_related || access::depends_on(rule, &changed, table));
+    let given = &changed[..changed.len() - rules.set().len()];
+    let references = related::references(scope, given)?;
     if let Some(check) = &check {
         if !table.traits().inserts.transactional {
             return Err(rules.uncheckable("the table's engine has no transactions"));
@@ -308,7 +309,35 @@ pub(super) fn update<'p>(
         let changed = (changes.as_slice(), most);
         steps.reread = Some(Reread::of(returning, (&update.target, &filter), changed, table)?);
     }
-    Ok(Plan::Update(Update { changes, filter, check, limit: limit(most) }, steps))
+    let mut update_plan = Update { changes, filter, check, references, limit: limit(most) };
+    if changes_related || update_plan.reads(table) {
+        let verifications = update_plan.verifications((&update.target, most), table);
+        let no_key = "changed records can't be found again by a key";
+        steps.get_or_insert_default().verifications = verifications.map_err(|_| rules.uncheckable(no_key))?;
+    }
+    Ok(Plan::Update(update_plan, steps))
+}
+
+impl Update {
+    /// Whether the statement also reads its table in a subquery.
+    fn reads(&self, table: &Table) -> bool {
+        let checks = self.check.iter().chain(self.references.iter().map(|reference| &reference.is_readable));
+        [&self.filter].into_iter().chain(checks).any(|condition| condition.reads(table))
+    }
+
+    /// Moves the checks out of the statement.
+    fn verifications(
+        &mut self,
+        (target, most): (&write::WriteTarget, Option<MaxAffected>),
+        table: &Table,
+    ) -> Result<Vec<Verification>, Problem> {
+        let check = self.check.take().map(|check| (check, None));
+        let references = std::mem::take(&mut self.references).into_iter();
+        let references = references.map(|reference| (reference.is_readable, Some(reference.field)));
+        let changed = (self.changes.as_slice(), most);
+        let checks = check.into_iter().chain(references);
+        checks.map(|check| Verification::of(check, (target, &self.filter), changed, table)).collect()
+    }
 }
 
 /// The statement's LIMIT: one more than the maximum, to show that there are too many records.

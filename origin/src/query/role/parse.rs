@@ -103,18 +103,18 @@ fn table_rule(place: &str, value: &Value) -> Result<TableRule, RoleFault> {
         let place = format!("{place}.{action}");
         let parts: &[&str] = match &*action {
             "read" => &["fields", "rows"],
-            "insert" | "update" => &["fields", "set", "rows"],
+            "insert" | "update" => &["fields", "set", "rows", "unchecked"],
             "delete" => &["rows"],
             other => return unknown(place.trim_end_matches(other).trim_end_matches('.'), other, &ACTIONS),
         };
         let Some(parts) = allowed(&place, &value, parts)? else {
             continue;
         };
-        let (fields, set, rows) = (parts.fields, parts.set, parts.rows);
+        let Parts { fields, set, rows, unchecked } = parts;
         match &*action {
             "read" => rule.read = (fields != Fields::Only(Vec::new())).then_some(ReadRule { fields, rows }),
-            "insert" => rule.insert = Some(WriteRule { fields, set, rows }),
-            "update" => rule.update = Some(WriteRule { fields, set, rows }),
+            "insert" => rule.insert = Some(WriteRule { fields, set, rows, unchecked }),
+            "update" => rule.update = Some(WriteRule { fields, set, rows, unchecked }),
             _ => rule.delete = Some(DeleteRule { rows }),
         }
     }
@@ -126,6 +126,7 @@ struct Parts {
     fields: Fields,
     set: Vec<(FieldName, Template)>,
     rows: Option<Template>,
+    unchecked: Vec<FieldName>,
 }
 
 fn allowed(place: &str, value: &Value, parts: &[&str]) -> Result<Option<Parts>, RoleFault> {
@@ -141,6 +142,7 @@ fn allowed(place: &str, value: &Value, parts: &[&str]) -> Result<Option<Parts>, 
             known if !parts.contains(&known) => return unknown(place, known, parts),
             "fields" => found.fields = fields(&within, &value)?,
             "set" => found.set = set(&within, &value)?,
+            "unchecked" => found.unchecked = field_list(&within, &value)?,
             _ => found.rows = row_condition(&within, &value)?,
         }
     }
@@ -153,23 +155,24 @@ fn allowed(place: &str, value: &Value, parts: &[&str]) -> Result<Option<Parts>, 
 }
 
 fn fields(place: &str, value: &Value) -> Result<Fields, RoleFault> {
-    let names = |place: &str, value: &Value| {
-        let Value::List(text) = value else {
-            return fault(place, format!("it must be a list of fields, not {}", value.kind()));
-        };
-        let items = json::items(text, FIELDS_MAX_COUNT).or_else(|error| fault(place, error.to_string()))?;
-        if items.len() > FIELDS_MAX_COUNT {
-            return fault(place, format!("it names more than {FIELDS_MAX_COUNT} fields"));
-        }
-        items.iter().map(|item| words(place, item).and_then(|name| field(place, name))).collect::<Result<Vec<_>, _>>()
-    };
     if matches!(value, Value::List(_)) {
-        return names(place, value).map(Fields::Only);
+        return field_list(place, value).map(Fields::Only);
     }
     match members(place, value)?.as_slice() {
-        [(key, value)] if key == "omit" => names(&format!("{place}.omit"), value).map(Fields::Except),
+        [(key, value)] if key == "omit" => field_list(&format!("{place}.omit"), value).map(Fields::Except),
         _ => fault(place, "it must be a list of fields, or {\"omit\": [\"field\"]}"),
     }
+}
+
+fn field_list(place: &str, value: &Value) -> Result<Vec<FieldName>, RoleFault> {
+    let Value::List(text) = value else {
+        return fault(place, format!("it must be a list of fields, not {}", value.kind()));
+    };
+    let items = json::items(text, FIELDS_MAX_COUNT).or_else(|error| fault(place, error.to_string()))?;
+    if items.len() > FIELDS_MAX_COUNT {
+        return fault(place, format!("it names more than {FIELDS_MAX_COUNT} fields"));
+    }
+    items.iter().map(|item| words(place, item).and_then(|name| field(place, name))).collect()
 }
 
 fn set(place: &str, value: &Value) -> Result<Vec<(FieldName, Template)>, RoleFault> {

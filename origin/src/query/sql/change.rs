@@ -1,5 +1,5 @@
 //! Renders UPDATE and DELETE statements. If a change could break a condition of the caller's role, the session variable
-//! `@selkie_denied` is set to 1 at a record that breaks it: MariaDB assigns from left to right, so that an expression
+//! `@selkie_denied` is set at a record that breaks it: MariaDB assigns from left to right, so that an expression
 //! after the changes sees the new values. A second statement reads the variable, before the transaction ends.
 
 use super::builder::Builder;
@@ -12,7 +12,7 @@ use crate::query::plan::{ColumnChange, Delete, Param, Update};
 /// Renders an UPDATE, and a second statement for its transaction if the changed records must meet the role's condition.
 pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
     let mut sql = Builder::new();
-    let Update { changes, filter: condition, check, limit } = update;
+    let Update { changes, filter: condition, check, references, limit } = update;
     // IF() would turn a geometry into bytes.
     let is_plain = |at: &usize| scope.root().column(*at).kind != Kind::Geometry;
     let first = changes.iter().map(|(at, _)| *at).find(is_plain).or_else(|| scope.root().key().first().copied());
@@ -23,24 +23,29 @@ pub fn update(update: Update, scope: &Scope<'_>) -> Vec<Statement> {
             ColumnChange::Add(operand) => sql.column(scope.root(), at).syntax(" + ").operand(operand),
         };
     });
-    let Some(check) = check else {
+    let fields = references.iter().map(|reference| reference.field.clone()).collect();
+    let numbered = references.into_iter().map(|reference| reference.is_readable).zip(ResultColumns::FIRST_REFERENCE..);
+    let checks: Vec<_> = check.map(|check| (check, 0)).into_iter().chain(numbered).collect();
+    if checks.is_empty() {
         filter(&mut sql, scope, condition);
         at_most(&mut sql, limit);
         return vec![sql.finish()];
-    };
+    }
     let table = scope.root();
     let anchor = first.unwrap_or_default();
-    // The column keeps its new value in both branches; it is assigned only to evaluate the condition.
-    sql.syntax(", ").column(table, anchor).syntax(" = IF(COALESCE(");
-    predicate::write(&mut sql, scope, check);
-    sql.syntax(", FALSE), ").column(table, anchor).syntax(", IF(@selkie_denied := 1, ").column(table, anchor);
-    sql.syntax(", ").column(table, anchor).syntax("))");
+    for (check, number) in checks {
+        // The column keeps its new value in both branches; it is assigned only to evaluate the condition.
+        sql.syntax(", ").column(table, anchor).syntax(" = IF(COALESCE(");
+        predicate::write(&mut sql, scope, check);
+        sql.syntax(", FALSE), ").column(table, anchor).numbered(", IF(@selkie_denied := ", number).syntax(", ");
+        sql.column(table, anchor).syntax(", ").column(table, anchor).syntax("))");
+    }
     filter(&mut sql, scope, condition);
     at_most(&mut sql, limit);
     sql.sets_variables = true;
     let mut verdict = Builder::new();
-    verdict.syntax("SELECT @selkie_denied IS NULL, @selkie_denied := NULL");
-    verdict.returned = ResultColumns { rule: Some(0), is_check: true, ..ResultColumns::default() };
+    verdict.syntax("SELECT CAST(COALESCE(@selkie_denied, 1) AS SIGNED), @selkie_denied := NULL");
+    verdict.returned = ResultColumns { rule: Some(0), references: fields, is_check: true, ..ResultColumns::default() };
     verdict.sets_variables = true;
     vec![sql.finish(), verdict.finish()]
 }

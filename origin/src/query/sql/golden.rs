@@ -6,9 +6,9 @@ use crate::query::catalog::relations::{ForeignKey, Relations};
 use crate::query::catalog::{CaseSensitivity, Charset, CharsetCoverage, Column, InsertTraits, Kind, Table, Traits};
 use crate::query::plan::access::{CallerRole, ProjectRole, Rights, TableAccess};
 use crate::query::plan::include::{Batch, Included};
-use crate::query::plan::related::{RelatedTable, RelationUse, relation_uses};
+use crate::query::plan::related::{RelatedTable, RelationUse, checked_references, relation_uses};
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{self, Page, Param, Plan, PlanLimits, Reread, Select, TransactionSteps};
+use crate::query::plan::{self, Page, Param, Plan, PlanLimits, Reread, Select, TransactionSteps, Verification};
 use crate::query::role::{Claims, Role};
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName};
@@ -127,6 +127,9 @@ const ROLE: &str = r#"{"tables": {
         "update": {"fields": ["title", "views"], "rows": {"views": {"claim": "level"}, "old": "x"}},
         "delete": {"rows": {"views": {"claim": "level"}}}},
     "demo.users": {"read": {"fields": ["name"], "rows": {"boss_id": {"claim": "sub"}}}},
+    "demo.links": {"read": {"rows": {"post": {"some": {"log": {"none": {"line": {"claim": "sub"}}}}}}},
+        "insert": true,
+        "update": {"rows": {"post": {"some": {"users": {"every": {"name": {"claim": "sub"}}}}}}, "unchecked": ["user_id"]}},
     "demo.log": {"insert": {"fields": ["line"]}}}}"#;
 
 /// Returns the rights of a caller with the role [`ROLE`] and these claims.
@@ -158,7 +161,14 @@ pub(super) fn rendered(request: &str) -> String {
 
 fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, Problem> {
     let Operation::Records(operation) = operation else { panic!("the golden file is about records") };
-    let access = |name: &TableName| rights.of(&named(name));
+    let relations = relations();
+    let of_database = |name: &TableName| TablePath { database: named(name).database().clone(), table: name.clone() };
+    let whole = |name: &TableName| Rights::Full.of(&named(name));
+    let access = |name: &TableName| {
+        let rules = rights.related(&of_database(name));
+        let uses = relation_uses(&relations, &whole(name)?, &[], &rules, &|_, _| true)?;
+        rights.by(&named(name), &related(uses, &relations, &whole, &|_, _| true)?)
+    };
     let root = access(&operation.table().table)?;
     let joined = operation.joins().iter().map(|join| access(&join.table)).collect::<Result<Vec<_>, _>>()?;
     let path = |name: &TableName| TablePath { database: root.table().database().clone(), table: name.clone() };
@@ -169,11 +179,16 @@ fn statements(operation: &Operation, rights: &Rights) -> Result<Vec<Statement>, 
         let rule = role.role().rule(&path(name).database, name);
         rule.and_then(|rule| rule.read.as_ref()).is_some_and(|read| read.fields.has(column))
     };
-    let relations = relations();
     let conditions = operation.filter().map(Condition::related).unwrap_or_default();
     let uses = relation_uses(&relations, &root, operation.includes(), &conditions, &reads)?;
     let related = related(uses, &relations, &access, &reads)?;
-    let scope = Scope::joined(&root, operation.joins(), &joined)?.with_related(&related);
+    let references = checked_references(&relations, operation, rights).into_iter().map(|relation| {
+        let target = access(&relation.table)?;
+        Ok(RelatedTable::referenced(relation, target))
+    });
+    let references: Vec<_> = references.collect::<Result<Vec<_>, Problem>>()?.into_iter().flatten().collect();
+    let scope = Scope::joined(&root, operation.joins(), &joined)?;
+    let scope = scope.with_related(&related).with_references(&references);
     // `after` is planned as if the last row had the sort values 1, 2, 3 …, or NULLs if `after` is `null`.
     let value = |number| if operation.after() == Some("null") { Param::Null } else { Param::Int(number) };
     let page = Page { after: Some((1..).take(ORDER_MAX_STEPS).map(value).collect()), is_head: false };
@@ -230,8 +245,18 @@ fn changes(statements: Vec<Statement>, more: Option<Box<TransactionSteps>>, scop
             after = Some(super::select(reread.select(vec![key(1), key(2)]), scope));
         }
     }
+    let keys: Vec<_> = [1, 2].map(|number| vec![Param::Int(number); scope.root().row_key().len()]).into();
+    before = before.or_else(|| {
+        more.verifications
+            .iter()
+            .find_map(Verification::keyed)
+            .map(|reread| super::select_for_update(reread.keys(), scope))
+    });
+    let verified = more.verifications.iter().map(|verification| super::select(verification.broken(&keys), scope));
+    let verified: Vec<_> = verified.collect();
     all.extend(before);
     all.extend(statements);
+    all.extend(verified);
     all.extend(after);
     all
 }

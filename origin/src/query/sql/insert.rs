@@ -2,9 +2,9 @@
 //! its key as the last insert id, or no key. Conflicts are never handled by IGNORE, which would also accept invalid
 //! values and broken foreign keys.
 
-use super::Statement;
 use super::builder::Builder;
 use super::returning::{self, rule};
+use super::{ResultColumns, Statement};
 use crate::query::catalog::Table;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operand, is_key};
@@ -122,6 +122,20 @@ impl Insert {
     /// ([`OnConflict::Ignore`]).
     fn verdict(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
         sql.returned.rule = Some(sql.returned.next());
+        let references = check.references();
+        sql.returned.references = references.iter().map(|reference| reference.field.clone()).collect();
+        for reference in references {
+            sql.syntax("IF(");
+            rule(sql, Some(&reference.is_readable), scope);
+            sql.syntax(", ");
+        }
+        self.rules(sql, check, scope);
+        for number in (0..references.len()).rev() {
+            sql.numbered(", ", ResultColumns::FIRST_REFERENCE + number).syntax(")");
+        }
+    }
+
+    fn rules(&self, sql: &mut Builder, check: &InsertCheck, scope: &Scope<'_>) {
         let OnConflict::Update { .. } = self.on_conflict else {
             rule(sql, check.inserted(), scope);
             return;

@@ -1,9 +1,9 @@
 //! Checks a rule of a role file against the schema of its table, before the role is stored.
 
 use crate::query::catalog::{CaseSensitivity, Kind, Table};
+use crate::query::plan::ColumnRef;
 use crate::query::plan::bind::{self, BindFor};
 use crate::query::plan::filter::predicate;
-use crate::query::plan::ColumnRef;
 use crate::query::plan::scope::Scope;
 use crate::query::role::{Claims, Fields, TableRule, Template};
 use shared::error::{ErrorCode, Problem};
@@ -27,6 +27,8 @@ pub fn check_fields(rule: &TableRule, table: &Table) -> Result<(), (String, Stri
             continue;
         };
         fields(part, &write.fields)?;
+        let unchecked = format!("{part}.unchecked");
+        write.unchecked.iter().try_for_each(|name| known(&unchecked, name).map(drop))?;
         for (name, value) in &write.set {
             let part = format!("{part}.set.{}", shown(name.as_str()));
             let column = table.column(known(&part, name)?);
@@ -83,11 +85,7 @@ fn generated(condition: &Condition, scope: &Scope<'_>) -> Option<String> {
     }
 }
 
-fn check_condition(
-    condition: &Condition,
-    scope: &Scope<'_>,
-    folded: &mut BTreeSet<String>,
-) -> Result<(), String> {
+fn check_condition(condition: &Condition, scope: &Scope<'_>, folded: &mut BTreeSet<String>) -> Result<(), String> {
     let (field, test) = match condition {
         Condition::Related(related) => {
             let table = scope.find_related(&related.relation).ok_or("a relation can't be resolved")?;

@@ -18,7 +18,13 @@ use std::sync::Arc;
 impl Limits {
     /// Resolves a rule, whose conditions reach the tables `related`. `view` has the columns of `table` in another order;
     /// the result has the indexes of `view`.
-    pub(super) fn bind(rule: &TableRule, table: &Arc<Table>, view: &Table, claims: &Claims, related: &[RelatedTable]) -> Self {
+    pub(super) fn bind(
+        rule: &TableRule,
+        table: &Arc<Table>,
+        view: &Table,
+        claims: &Claims,
+        related: &[RelatedTable],
+    ) -> Self {
         let whole = TableAccess { table: Arc::clone(table), limits: None };
         let scope = Scope::of(&whole).with_related(related);
         let rows = |rows: &Option<Template>| rows.as_ref().map(|rows| Arc::new(rows_of(rows, &scope, view, claims)));

@@ -103,8 +103,8 @@ pub(in crate::query::plan) fn depends_on(predicate: &Predicate, changed: &[usize
     })
 }
 
-/// Whether the change of these columns also changes related records that the condition reads: other records of the same
-/// table, or records that refer to a changed key, by ON UPDATE CASCADE.
+/// Whether the change of these columns may also change related records that the condition reads: other records of the
+/// same table, or records that refer to a changed key, by ON UPDATE CASCADE.
 pub(in crate::query::plan) fn changes_related(predicate: &Predicate, changed: &[usize], table: &Table) -> bool {
     let changes = |at: usize| {
         let column = table.column(at);
