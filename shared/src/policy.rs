@@ -28,7 +28,7 @@ macro_rules! actions {
                 match self { $(Self::$action => $route,)* }
             }
 
-            const fn description(self) -> &'static str {
+            pub const fn description(self) -> &'static str {
                 match self { $(Self::$action => $description,)* }
             }
         }
@@ -50,7 +50,8 @@ actions! {
     DescribeApi = ReadKeys, "/api/v1/openapi.json", "read the description of the API";
     /// Follow the changes of tables.
     Follow = ReadKeys, "/api/v1/changes[/{db}/{table}]", "follow changes";
-    Sql = FullKeys, "/api/v1/sql", "run SQL";
+    /// Roles may read by SQL if they limit nothing.
+    Sql = Roles, "/api/v1/sql", "run SQL";
     Batch = Roles, "/api/v1/batch", "run a batch";
     /// Send a message of the Model Context Protocol. Each API request that the message causes is authorized separately.
     Mcp = ReadKeys, route::MCP, "use MCP";
@@ -154,7 +155,7 @@ mod tests {
             Action::ManageWebhook,
             Action::Observe,
         ];
-        assert_eq!(refused, [&[Action::Explain, Action::Sql][..], &managing].concat());
+        assert_eq!(refused, [&[Action::Explain][..], &managing].concat());
     }
 
     #[test]

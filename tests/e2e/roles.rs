@@ -15,6 +15,7 @@ mod related;
 mod retries;
 mod returning;
 mod rows;
+mod sql;
 mod together;
 mod tokens;
 mod upserts;

@@ -7,6 +7,7 @@ use super::deadline::Limit;
 use super::errno;
 use super::error::DbError;
 use super::json::Decoder;
+use super::long_rows::AnswersLongRows;
 use super::pool::Lease;
 use super::run::related::size;
 use super::run::{self, CHUNK_BYTES, CHUNK_ROOM_BYTES, Chunks, StatementStats, within};
@@ -17,7 +18,7 @@ use crate::query::unique_names::UniqueNames;
 use bytes::Bytes;
 use mysql_async::prelude::{Protocol, Queryable as _};
 use mysql_async::{Column, QueryResult, Value};
-use shared::envelope::{ColumnLabels, Encoder, Shape};
+use shared::envelope::{ColumnLabels, Encoder, Shape, Trailer};
 use shared::format::Format;
 use shared::ident::DatabaseName;
 use std::sync::Arc;
@@ -36,11 +37,13 @@ pub struct UserSql {
     /// the statement can't change the schema.
     pub change: Option<SchemaChange>,
     pub format: Format,
+    /// Maximum number of rows of the only result. The format must be the envelope, which tells that more are left.
+    pub max_rows: Option<u64>,
 }
 
 /// Streams the statement's response. `limit` includes the time that the client takes to receive the response.
 pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<StatementStats>) -> Chunks {
-    let UserSql { statement, schema, effects, change, format } = call;
+    let UserSql { statement, schema, effects, change, format, max_rows } = call;
     let (unbound, enveloped) = (statement.params().is_empty(), format == Format::Envelope);
     Box::pin(async_stream::try_stream! {
         let deadline = Deadline { at: Instant::now() + limit, host: lease.limit(limit) };
@@ -48,13 +51,15 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         let (text, params) = statement.into_parts();
         let writes = may_write(&text);
         let started = Instant::now();
-        let mut long_rows = lease.long_rows()?;
+        let long_rows = lease.long_rows()?;
         let connection = lease.connection()?;
         let params = run::bind(params);
         let preparing = connection.prepare_checked(&text, &params, effects.is_wide);
         let prepared = match within(deadline.left(), preparing).await {
             Ok(prepared) => prepared,
-            Err(error) if error.errno() == Some(errno::UNSUPPORTED_PS) && unbound && enveloped => {
+            Err(error)
+                if error.errno() == Some(errno::UNSUPPORTED_PS) && unbound && enveloped && max_rows.is_none() =>
+            {
                 let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
                 progress.add_time(started);
                 if tail.is_ok() && writes {
@@ -90,26 +95,29 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
             done(&result, format)
         } else {
             let (keys, decoders) = (unique_keys(&columns), decoders(&text, &columns));
-            let mut encoder = Encoder::begin_as(format, Shape::Rows, &keys, CHUNK_ROOM_BYTES);
+            let encoder = Encoder::begin_as(format, Shape::Rows, &keys, CHUNK_ROOM_BYTES);
+            let mut rows = StatementRows { encoder, keys, decoders, long_rows, max_rows, is_cut: false };
             loop {
-                let next = async { long_rows.admit(result.next().await?).await };
-                match within(deadline.left(), next).await {
-                    Ok(Some(row)) => run::write_row(&mut encoder, &keys, &decoders, &row),
-                    Ok(None) => break,
+                let filled = match rows.fill(&mut result, &deadline).await {
+                    Ok(filled) => filled,
                     Err(error) => {
                         drop(result);
                         Err(lease.failed_and_reset(error).await)?;
                         return;
                     }
-                }
-                if encoder.len() >= CHUNK_BYTES {
-                    progress.add_rows(encoder.rows() - progress.rows());
-                    yield Bytes::from(encoder.take());
-                    long_rows.release();
+                };
+                progress.add_rows(rows.encoder.rows() - progress.rows());
+                match filled {
+                    Filled::Chunk => yield Bytes::from(rows.encoder.take()),
+                    Filled::Last => break,
                 }
             }
-            progress.add_rows(encoder.rows() - progress.rows());
-            encoder.finish()
+            drop(result);
+            if rows.is_cut {
+                // The rest may be large, so it is not received.
+                lease.kill();
+            }
+            rows.encoder.finish_with(&Trailer { limited: rows.is_cut, ..Trailer::default() })
         };
         lease.end();
         if writes {
@@ -120,6 +128,45 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         drop(change);
         yield Bytes::from(tail);
     })
+}
+
+/// The rows of a statement with one result.
+struct StatementRows {
+    encoder: Encoder,
+    keys: ColumnLabels,
+    decoders: Vec<Decoder>,
+    long_rows: AnswersLongRows,
+    max_rows: Option<u64>,
+    is_cut: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Filled {
+    Chunk,
+    Last,
+}
+
+impl StatementRows {
+    /// Encodes rows until a chunk is full. Must be called when the client has taken the chunk before.
+    async fn fill<P: Protocol>(
+        &mut self,
+        result: &mut QueryResult<'_, '_, P>,
+        deadline: &Deadline,
+    ) -> Result<Filled, DbError> {
+        self.long_rows.release();
+        while self.encoder.len() < CHUNK_BYTES {
+            let next = async { self.long_rows.admit(result.next().await?).await };
+            match within(deadline.left(), next).await? {
+                Some(_) if self.max_rows.is_some_and(|most| self.encoder.rows() >= most) => {
+                    self.is_cut = true;
+                    return Ok(Filled::Last);
+                }
+                Some(row) => run::write_row(&mut self.encoder, &self.keys, &self.decoders, &row),
+                None => return Ok(Filled::Last),
+            }
+        }
+        Ok(Filled::Chunk)
+    }
 }
 
 /// Returns whether the response gets a position: false for a statement that begins with a word in `READS`, even if the

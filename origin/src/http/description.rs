@@ -41,7 +41,7 @@ pub(super) async fn run(
     let owner = caller.clone();
     // Describing thousands of tables would block an async thread for other requests.
     let text = tokio::task::spawn_blocking(move || {
-        let mut interface = Interface::new(owner.grant().clone(), owner.media());
+        let mut interface = Interface::new(owner.grant().clone(), owner.media(), owner.sql_account());
         for (database, tables, relations) in parts {
             interface.add(database, &tables, &relations, owner.rights());
         }

@@ -5,13 +5,14 @@ use super::records::Failure;
 use super::request_metrics::RequestMetrics;
 use super::stream::StreamLimits;
 use crate::database::run::StatementStats;
-use crate::database::{DbError, Lease, Position, ReadFrom};
+use crate::database::{DbError, Lease, Lessee, Position, ReadFrom};
 use crate::metrics::StreamGuard;
 use crate::query::plan::PlanLimits;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::http::{HeaderMap, HeaderName};
 use shared::error::Problem;
+use shared::key::Access;
 use shared::operation::RecordOperation;
 use shared::request::AFTER_HEADER;
 use shared::request_id::RequestId;
@@ -69,7 +70,13 @@ impl RequestContext {
     /// Leases a connection for a write, whose response can't be refused after the commit. Checks the memory of
     /// responses after the wait: then at most one response per connection of the project goes beyond the limit.
     pub(super) async fn lease_to_write(&self) -> Result<Lease, Failure> {
-        let lease = self.lease(ReadFrom::Primary).await?;
+        self.lease_as(self.caller.account()).await
+    }
+
+    /// Leases a connection of the account as [`RequestContext::lease_to_write`] does.
+    pub(super) async fn lease_as(&self, access: Access) -> Result<Lease, Failure> {
+        let lessee = Lessee { access, ..self.caller.lessee() };
+        let lease = self.app().pools.lease_for(lessee, ReadFrom::Primary, self.after.as_ref()).await?;
         held::check_held_bytes(self.app(), &self.caller)?;
         Ok(lease)
     }

@@ -8,17 +8,19 @@ use crate::database::error::no_database;
 use crate::database::retry::{Repeatable, retry_once};
 use crate::database::user_sql::{self, UserSql};
 use crate::query::sql::drops::Dropped;
-use crate::query::sql::session::{Effects, Results, Schema, Session, effects, names_any};
+use crate::query::sql::session::{Effects, Results, Schema, Session, effects, names_any, only_reads};
 use crate::query::sql::xa::holds_xa;
 use crate::query::sql::{self, Statement};
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::response::Response;
-use shared::error::{ErrorCode, Problem};
+use shared::error::{ErrorCode, Problem, ShownToRoles};
 use shared::format::Format;
 use shared::ident::{DatabaseName, shown};
 use shared::json::Value;
+use shared::key::Access;
 use shared::operation::sql::SqlCall;
+use shared::policy::{Action, role_forbids};
 use std::sync::Arc;
 
 /// Larger texts are read on a thread for blocking work, since reading 16 MiB takes about a second.
@@ -61,6 +63,17 @@ impl SqlFacts {
 
 pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Response, Problem> {
     let (app, caller) = (context.app(), context.caller());
+    let account = caller.sql_account().ok_or_else(|| role_forbids(Action::Sql.description()))?;
+    let max_rows = match account {
+        Access::Full => None,
+        Access::Read => {
+            check_read(&call)?;
+            context.plan_limits().read_max_rows
+        }
+    };
+    if max_rows.is_some() && call.format != Format::Envelope {
+        return Err(role_forbids("run SQL for an answer other than JSON, which could not tell that maxRows cuts it"));
+    }
     let schema = match &call.database {
         Some(name) if name.is_system() => return Err(no_database(name, &[])),
         Some(name) => Some(name.clone()),
@@ -90,10 +103,10 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
     let limit = context.limit();
     context.progress().begin("SQL", None);
     let attempt = async || {
-        let lease = context.lease_to_write().await?;
+        let lease = context.lease_as(account).await?;
         let change = (effects.schema == Schema::Changed).then(|| app.schema_cache.change_guard(caller.project()));
         let statement = facts.statement.clone();
-        let call = UserSql { statement, schema: schema.clone(), effects, change, format };
+        let call = UserSql { statement, schema: schema.clone(), effects, change, format, max_rows };
         let chunks = user_sql::run(lease, call, limit, Arc::clone(context.progress()));
         respond::chunks(chunks, format, || context.stream()).await
     };
@@ -114,8 +127,22 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
             )
             .with_details(errno::ACCESS_DENIED, "28000")
         }
-        failure => failure.into_problem(),
+        failure => match account {
+            Access::Full => failure.into_problem(),
+            // A role with SQL reads all that a message may name.
+            Access::Read => failure.into_problem().shown_to_roles(ShownToRoles::Everything),
+        },
     })
+}
+
+/// Refuses statements of a role that do more than read. MariaDB's grants decide which data the account reads.
+fn check_read(call: &SqlCall) -> Result<(), Problem> {
+    match only_reads(&call.query) {
+        true => Ok(()),
+        false => Err(role_forbids("run this SQL: it may only read").with_hint(
+            "Use SELECT, WITH, VALUES, SHOW, EXPLAIN or DESCRIBE, without INTO, locks and executable comments.",
+        )),
+    }
 }
 
 /// Refuses to drop an adopted database (one that existed before the project got it) unless its operator allowed that.

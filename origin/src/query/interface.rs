@@ -13,7 +13,7 @@ use super::plan::access::{Rights, TableAccess};
 use super::plan::related::visible;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, FieldName, TableName};
-use shared::key::Grant;
+use shared::key::{Access, Grant};
 use shared::limits::API_DESCRIPTION_MAX_BYTES;
 use shared::policy::{self, Action};
 use std::sync::Arc;
@@ -23,6 +23,7 @@ pub struct Interface {
     databases: Vec<(DatabaseName, Vec<TableInterface>)>,
     grant: Grant,
     media: MediaInterface,
+    sql: Option<Access>,
     /// The maximum length of a description.
     max_bytes: usize,
 }
@@ -55,8 +56,9 @@ impl TooLong {
 }
 
 impl Interface {
-    pub fn new(grant: Grant, media: MediaInterface) -> Self {
-        Self { databases: Vec::new(), grant, media, max_bytes: API_DESCRIPTION_MAX_BYTES }
+    /// `sql` is the account that runs the caller's SQL.
+    pub fn new(grant: Grant, media: MediaInterface, sql: Option<Access>) -> Self {
+        Self { databases: Vec::new(), grant, media, sql, max_bytes: API_DESCRIPTION_MAX_BYTES }
     }
 
     /// Fails if a description is too long. Called after each part that is written.

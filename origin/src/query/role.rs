@@ -17,9 +17,18 @@ use std::time::Duration;
 pub struct Role {
     tables: Vec<(Pattern, TableRule)>,
     media: MediaRule,
+    sql: SqlRule,
     max_rows: Option<u64>,
     timeout: Option<Duration>,
     rate_limit: Option<RateLimit>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SqlRule {
+    #[default]
+    None,
+    /// Statements that only read, by the project's read-only account.
+    Read,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,6 +201,10 @@ impl Role {
         &self.media
     }
 
+    pub fn sql(&self) -> SqlRule {
+        self.sql
+    }
+
     pub fn max_rows(&self) -> Option<u64> {
         self.max_rows
     }
@@ -208,6 +221,16 @@ impl Role {
 fn same_but_case(one: &str, other: &str) -> bool {
     let is_ascii = one.is_ascii() && other.is_ascii();
     one.eq_ignore_ascii_case(other) || (!is_ascii && folded(one) == folded(other))
+}
+
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::All => f.write_str("*"),
+            Self::Database(database) => write!(f, "{database}.*"),
+            Self::Table(database, table) => write!(f, "{database}.{table}"),
+        }
+    }
 }
 
 impl TableRule {

@@ -84,7 +84,7 @@ impl ToolName {
         match self {
             Self::ListTables | Self::DescribeTable | Self::ReadRecords => true,
             Self::WriteRecords => permitted(Action::Insert) && role.is_none_or(|role| !role.only_reads()),
-            Self::RunSql => permitted(Action::Sql),
+            Self::RunSql => caller.sql_account().is_some(),
             Self::UploadFile => permitted(Action::Upload) && caller.upload_rights().is_ok(),
         }
     }

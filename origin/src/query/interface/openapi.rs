@@ -60,7 +60,7 @@ fn write(interface: &Interface, out: &mut Vec<u8>) -> Result<(), WriteError> {
 fn tags(interface: &Interface) -> Vec<Value> {
     let services = [
         ("Descriptions", "What there is", true),
-        ("SQL", "Statements of any kind", interface.may(Action::Sql)),
+        ("SQL", "Statements of your own", interface.sql.is_some()),
         ("Batch", "Several operations in one transaction", interface.may(Action::Batch)),
         ("Changes", "What changed in tables", interface.offers("follow")),
         ("Management", "Keys, roles and figures of the project", interface.may(Action::ListKeys)),
@@ -170,9 +170,9 @@ impl Interface {
     fn offers(&self, action: &str) -> bool {
         let writes = self.tables().any(|table| table.actions.iter().any(|action| *action != Action::Read));
         match action {
-            "sql" => self.may(Action::Sql),
+            "sql" => self.sql.is_some(),
             "manage" => self.may(Action::ListKeys),
-            "batch" => self.may(Action::Batch) && (writes || self.may(Action::Sql)),
+            "batch" => self.may(Action::Batch) && (writes || self.may(Action::ListKeys)),
             "follow" => self.may(Action::Follow) && self.tables().any(|table| table.may(Action::Read)),
             "media_read" => self.media.read,
             "media_sign" => self.media.read && self.may(Action::SignMedia),

@@ -30,7 +30,8 @@ fn column(name: &str, kind: Kind, type_text: &str) -> Column {
 
 /// Returns the interface of a full key to one table.
 fn interface(database: &str, table: &str, columns: Vec<Column>) -> Interface {
-    let mut interface = Interface::new(Grant::Full, MediaInterface { read: true, upload: true, delete: true });
+    let mut interface =
+        Interface::new(Grant::Full, MediaInterface { read: true, upload: true, delete: true }, Some(Access::Full));
     let database = DatabaseName::parse(database).unwrap();
     let name = TableName::parse(table).unwrap();
     let table = Arc::new(Table::new(database.clone(), name, columns, vec![0], Vec::new(), Traits::default()));

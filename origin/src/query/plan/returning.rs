@@ -38,8 +38,8 @@ pub struct TransactionSteps {
     pub answer: ChangeAnswer,
 }
 
-/// A rule that changed records must meet, read again after the update. MariaDB would judge a rule within the UPDATE by the
-/// old values if the statement also reads its table in a subquery.
+/// A rule that changed records must meet, read again after the update. Within some statements, MariaDB would judge the rule by
+/// the old values.
 #[derive(Debug)]
 pub struct Verification {
     reread: Reread,

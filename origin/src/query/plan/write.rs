@@ -310,19 +310,23 @@ pub(super) fn update<'p>(
         steps.reread = Some(Reread::of(returning, (&update.target, &filter), changed, table)?);
     }
     let mut update_plan = Update { changes, filter, check, references, limit: limit(most) };
-    if changes_related || update_plan.reads(table) {
+    if changes_related || update_plan.may_see_old_values(table) {
         let verifications = update_plan.verifications((&update.target, most), table);
         let no_key = "changed records can't be found again by a key";
-        steps.get_or_insert_default().verifications = verifications.map_err(|_| rules.uncheckable(no_key))?;
+        let verifications = verifications.map_err(|_| rules.uncheckable(no_key))?;
+        if !verifications.is_empty() {
+            steps.get_or_insert_default().verifications = verifications;
+        }
     }
     Ok(Plan::Update(update_plan, steps))
 }
 
 impl Update {
-    /// Whether the statement also reads its table in a subquery.
-    fn reads(&self, table: &Table) -> bool {
-        let checks = self.check.iter().chain(self.references.iter().map(|reference| &reference.is_readable));
-        [&self.filter].into_iter().chain(checks).any(|condition| condition.reads(table))
+    /// Whether MariaDB may run the statement as an update of several tables, in which the checks see old values: if it
+    /// reads its own table elsewhere, or joins the table with those of subqueries in WHERE.
+    fn may_see_old_values(&self, table: &Table) -> bool {
+        let mut checks = self.check.iter().chain(self.references.iter().map(|reference| &reference.is_readable));
+        !self.filter.subqueries().is_empty() || checks.any(|check| check.reads(table))
     }
 
     /// Moves the checks out of the statement.

@@ -1,7 +1,7 @@
 //! Parses role files. Each error names the place in the file, such as `tables."shop.orders".read.rows`.
 
 use super::{
-    DeleteRule, Fields, MediaDeletion, MediaReading, MediaRule, Pattern, ReadRule, Role, TableRule, Template,
+    DeleteRule, Fields, MediaDeletion, MediaReading, MediaRule, Pattern, ReadRule, Role, SqlRule, TableRule, Template,
     UploadRule, WriteRule,
 };
 use shared::ident::{DatabaseName, FieldName, TableName, shown};
@@ -42,6 +42,7 @@ impl Role {
             match &*key {
                 "tables" => role.tables = tables(&value)?,
                 "media" => role.media = media(&value)?,
+                "sql" => role.sql = sql(&value)?,
                 "maxRows" => role.max_rows = Some(count("maxRows", &value)?),
                 "timeout" => role.timeout = Some(time("timeout", &value)?),
                 "rateLimit" => {
@@ -49,10 +50,47 @@ impl Role {
                     let wrong = || fault("rateLimit", format!("it must be {}", RateLimit::EXPECTED));
                     role.rate_limit = Some(limit.map_or_else(wrong, Ok)?);
                 }
-                other => return unknown("", other, &["tables", "media", "maxRows", "timeout", "rateLimit"]),
+                other => return unknown("", other, &["tables", "media", "sql", "maxRows", "timeout", "rateLimit"]),
             }
         }
+        if role.sql == SqlRule::Read {
+            role.check_sql()?;
+        }
         Ok(role)
+    }
+}
+
+impl Role {
+    /// SQL shows all that the project's read-only account reads, so that a role with SQL may hide nothing.
+    fn check_sql(&self) -> Result<(), RoleFault> {
+        if !self.tables.iter().any(|(pattern, _)| *pattern == Pattern::All) {
+            return fault(
+                "sql",
+                "SQL reads all tables, so the role must too: its tables must have \"*\": {\"read\": true}",
+            );
+        }
+        for (pattern, rule) in &self.tables {
+            let place = shown(&pattern.to_string());
+            let Some(read) = &rule.read else {
+                return fault("sql", format!("SQL reads all tables, but the role may not read tables.{place}"));
+            };
+            let writes = [&rule.insert, &rule.update].into_iter().flatten();
+            let limits = [&read.fields].into_iter().chain(writes.map(|write| &write.fields));
+            if rule.rows().next().is_some() || limits.into_iter().any(|fields| *fields != Fields::All) {
+                let why =
+                    "SQL reads all records and fields of all tables, but the role limits rows or fields of tables.";
+                return fault("sql", format!("{why}{place}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sql(value: &Value) -> Result<SqlRule, RoleFault> {
+    match value {
+        Value::Bool(false) => Ok(SqlRule::None),
+        Value::Text(word) if &**word == "read" => Ok(SqlRule::Read),
+        _ => fault("sql", "it must be \"read\" or false"),
     }
 }
 

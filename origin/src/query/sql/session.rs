@@ -65,6 +65,17 @@ pub fn effects(text: &str) -> Option<Effects> {
     })
 }
 
+/// Whether the statement, by its words, only returns rows, and locks none. False for executable comments, in which words
+/// are not looked for. Does not see what the account may not do anyway.
+pub fn only_reads(text: &str) -> bool {
+    let mut words = Tokens::new(text).filter_map(|token| match token {
+        Token::Executable => Some("INTO"),
+        token => token.word(),
+    });
+    words.next().is_some_and(|first| is_one_of(&READS, first))
+        && !words.any(|word| is_one_of(&["INTO", "LOCK", "UPDATE"], word))
+}
+
 /// Only statements with these first words may be stateless; [`STATEFUL`] finds a WITH that writes.
 const READS: [&str; 7] = ["SELECT", "WITH", "VALUES", "SHOW", "EXPLAIN", "DESCRIBE", "DESC"];
 const WRITES: [&str; 4] = ["INSERT", "UPDATE", "DELETE", "REPLACE"];
@@ -205,6 +216,41 @@ mod tests {
 
     fn session(text: &str) -> Session {
         effects(text).unwrap().session
+    }
+
+    #[test]
+    fn a_statement_that_writes_locks_or_hides_words_is_no_read() {
+        for text in [
+            "SELECT 1",
+            "(SELECT 1) UNION (SELECT `update` FROM t)",
+            "with x AS (SELECT 'INTO') SELECT * FROM x -- FOR UPDATE",
+            "VALUES (1)",
+            "SHOW TABLES",
+            "EXPLAIN SELECT 1",
+            "DESC t",
+        ] {
+            assert!(only_reads(text), "{text}");
+        }
+        for text in [
+            "",
+            "DO 1",
+            "SET @a = 1",
+            "SELECT 1 INTO @a",
+            "SELECT 1 FOR UPDATE",
+            "SELECT 1 lock IN SHARE MODE",
+            "SELECT 1 /*! FOR UPDATE */",
+            "/*! SELECT */ 1",
+            "EXPLAIN UPDATE t SET a = 1",
+            "ANALYZE SELECT 1",
+            "HANDLER t OPEN",
+            "KILL 1",
+            "BEGIN NOT ATOMIC SELECT 1; END",
+            "EXECUTE IMMEDIATE 'SELECT 1'",
+            "CALL p()",
+            "TABLE t",
+        ] {
+            assert!(!only_reads(text), "{text}");
+        }
     }
 
     #[test]

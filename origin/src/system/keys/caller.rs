@@ -6,6 +6,7 @@ use crate::media::rights::{self, UploadRights};
 use crate::query::catalog::Reference;
 use crate::query::interface::MediaInterface;
 use crate::query::plan::access::{CallerRole, Rights};
+use crate::query::role::SqlRule;
 use shared::error::Problem;
 use shared::ident::{DatabaseName, FieldName, ProjectName, TableName};
 use shared::key::{Access, Grant, Principal};
@@ -96,6 +97,15 @@ impl Caller {
             Rights::Read => Access::Read,
             Rights::Role(role) if role.role().only_reads() => Access::Read,
             Rights::Role(_) => Access::Full,
+        }
+    }
+
+    /// The account that runs the caller's own SQL; `None` if the caller may run none.
+    pub fn sql_account(&self) -> Option<Access> {
+        match self.rights() {
+            Rights::Full => Some(Access::Full),
+            Rights::Read => None,
+            Rights::Role(role) => (role.role().sql() == SqlRule::Read).then_some(Access::Read),
         }
     }
 

@@ -107,7 +107,9 @@ pub(in super::super) async fn writes_keep_to_rules_through_relations(host: Host)
             let records = db.get("c?order[field]=id").await.payload();
             let expected_records: Value = after.iter().cloned().map(Value::Object).collect();
             assert!(
-                found == expected && records == expected_records && (found.is_some() || answer.code() == "role_forbids"),
+                found == expected
+                    && records == expected_records
+                    && (found.is_some() || answer.code() == "role_forbids"),
                 "SELKIE_DIFFERENTIAL_SEED={seed} SELKIE_DIFFERENTIAL_ROUNDS=1: {method} {path} {body}\n  {answer}\n  expected \
                  {expected:?} and {expected_records}\n  found {records}\n  role {role}\n  {}",
                 statements.join(";\n  ")
