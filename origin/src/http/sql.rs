@@ -127,10 +127,10 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
             )
             .with_details(errno::ACCESS_DENIED, "28000")
         }
-        failure => match account {
-            Access::Full => failure.into_problem(),
-            // A role with SQL reads all that a message may name.
-            Access::Read => failure.into_problem().shown_to_roles(ShownToRoles::Everything),
+        failure => match (account, failure.into_problem()) {
+            // A role with SQL reads all that MariaDB's message may name.
+            (Access::Read, problem) if problem.details().is_some() => problem.shown_to_roles(ShownToRoles::Everything),
+            (_, problem) => problem,
         },
     })
 }

@@ -93,14 +93,10 @@ async fn a_role_with_sql_reads_by_statements_and_changes_nothing(host: Host) {
         ] {
             sql(&caller, query).await.refused(ErrorCode::RoleForbids);
         }
-        for query in
-            ["SELECT * FROM mysql.global_priv", "SELECT * FROM selkie.api_key", "SELECT LOAD_FILE('/etc/passwd') AS v"]
-        {
-            let answer = sql(&caller, query).await;
-            let hidden = answer.status != 200 || answer.payload() == json!([{"v": null}]);
-            assert!(hidden && !answer.text().contains("root"), "{query}: {answer}");
+        for query in ["SELECT * FROM mysql.global_priv", "SELECT * FROM selkie.api_key"] {
+            sql(&caller, query).await.refused(ErrorCode::PermissionDenied);
         }
-        sql(&caller, "SELECT * FROM mysql.global_priv").await.refused(ErrorCode::PermissionDenied);
+        assert_eq!(sql(&caller, "SELECT LOAD_FILE('/etc/passwd') AS v").await.payload(), json!([{"v": null}]));
         let fault = sql(&caller, "SELECT nothing FROM notes").await.refused(ErrorCode::UnknownField);
         assert!(fault["message"].as_str().is_some_and(|message| message.contains("nothing")), "{fault}");
         sql(&caller, "SELECT 1; SELECT 2").await.refused(ErrorCode::SqlError);
@@ -183,11 +179,7 @@ async fn sql_is_described_and_offered_to_such_a_role(host: Host) {
         let query = json!({"name": "run_sql", "arguments": {"database": db.name, "query": "SELECT title FROM notes WHERE id = 3"}});
         let answer = call("tools/call", query).await.text();
         assert_eq!(answer.contains("role_forbids"), !is_offered, "{answer}");
-        assert_eq!(
-            answer.contains("\\\"title\\\":\\\"c\\\"") || answer.contains("\"title\":\"c\""),
-            is_offered,
-            "{answer}"
-        );
+        assert_eq!(answer.contains("title"), is_offered, "{answer}");
     }
 }
 
