@@ -132,6 +132,27 @@ export function keep(name: string, value: unknown): void {
   }
 }
 
+const rememberedAs = (name: string): string => `selkie:${holder.value.project}:${name}`;
+
+/** Reads what this browser remembers for the project, also after the sign-out; it holds no values of records. */
+export function remembered<T>(name: string, otherwise: T): T {
+  try {
+    return (JSON.parse(localStorage.getItem(rememberedAs(name)) ?? "null") as T | null) ?? otherwise;
+  } catch {
+    return otherwise;
+  }
+}
+
+/** Stores a value for this browser; undefined removes it. Does nothing if the storage is full. */
+export function remember(name: string, value: unknown): void {
+  try {
+    if (value === undefined) localStorage.removeItem(rememberedAs(name));
+    else localStorage.setItem(rememberedAs(name), JSON.stringify(value));
+  } catch {
+    // The storage quota is used up.
+  }
+}
+
 /** The view that the address names, such as `#/data/shop/orders?…`. */
 interface Route {
   view: string;

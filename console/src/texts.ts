@@ -135,6 +135,15 @@ export const texts = {
     copyValue: "Copy value",
     changed: "Changed",
   },
+  reference: {
+    find: (table: string) => `Find in ${table}`,
+    none: "No record found.",
+    searching: "Searching …",
+    label: "Label of its records",
+    labelHint: "Shown where other tables refer to them.",
+    guess: (field: string | undefined) => `guess: ${field ?? "the key"}`,
+    key: "the key only",
+  },
   edits: {
     label: "Unsaved changes",
     count: (count: number) => `${count} unsaved ${count === 1 ? "change" : "changes"}`,

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { inChromium, Tab } from "./browser.mjs";
+import { foreignKeys } from "./foreign.mjs";
 import { manage } from "./manage.mjs";
 
 const {
@@ -77,10 +78,11 @@ const tasks = {
 
   async "see exact values"(tab) {
     await tab.page.waitForFunction(() => document.querySelector('.body [aria-rowindex="3"]'));
+    await tab.sees("Ben 2", ".grid");
     const first = await tab.line(1);
     assert.deepEqual(first.slice(0, 6), [
       "1",
-      "2",
+      "Ben 2",
       "The white whale",
       "0.10000000000000000001",
       "18446744073709551615",
@@ -176,6 +178,8 @@ const tasks = {
     await tab.go(`#/data/${database}/books`);
     await tab.sees("350 records", ".status");
   },
+
+  ...foreignKeys({ database, call }),
 
   async "edit in place, undo, reload, save"(tab) {
     await tab.page.waitForSelector('.body [aria-rowindex="3"]');

@@ -10,8 +10,9 @@ import { GridLine } from "./grid/line";
 import { Lines } from "./grid/lines";
 import { useWidths } from "./grid/widths";
 import { isInline } from "./input";
+import type { Labels } from "./labels";
 import type { Query } from "./query";
-import type { Rows } from "./rows";
+import { PAGE_RECORDS, type Rows } from "./rows";
 import type { May } from "./view";
 
 const ROW_PX = 32;
@@ -24,6 +25,7 @@ interface Props {
   schema: Schema;
   rows: Rows;
   edits: Edits;
+  labels: Labels;
   query: Query;
   may: May;
   setQuery: (query: Query) => void;
@@ -31,7 +33,7 @@ interface Props {
   onOpen: (id: string, row: Row | undefined, field?: string) => void;
 }
 
-export function Grid({ database, table, schema, rows, edits, query, may, setQuery, opened, onOpen }: Props) {
+export function Grid({ database, table, schema, rows, edits, labels, query, may, setQuery, opened, onOpen }: Props) {
   void rows.version.value;
   const fields = useMemo(() => {
     const shown = query.columns;
@@ -53,6 +55,13 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
   const items = virtual.getVirtualItems();
   const [first, last] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
   useEffect(() => lines.want(first, last), [rows, first, last, count]);
+  // Whole pages, so that scrolling reads the labels of a page together.
+  const begin = first - (first % PAGE_RECORDS);
+  const end = last - (last % PAGE_RECORDS) + PAGE_RECORDS;
+  useEffect(() => {
+    const shown = Array.from({ length: end - begin }, (_, at) => lines.at(begin + at)?.record);
+    labels.want(shown.filter((record) => record !== undefined));
+  }, [labels, labels.version.value, rows.version.value, edits.list.value, begin, end]);
   useLayoutEffect(
     () => setActive(({ column }) => ({ row: 0, column: Math.min(column, fields.length - 1) })),
     [rows, fields],
@@ -147,6 +156,7 @@ export function Grid({ database, table, schema, rows, edits, query, may, setQuer
               database={database}
               fields={fields}
               edits={edits}
+              labels={labels}
               line={line}
               index={index}
               start={start}

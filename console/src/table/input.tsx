@@ -5,11 +5,17 @@ import { type Field, isNumeric, kindOf } from "../schema";
 import { texts } from "../texts";
 import { Button } from "../ui";
 import { editable, parsed } from "../values";
+import type { Labels } from "./labels";
+import { ReferenceInput } from "./reference";
 
 export interface InputProps {
   field: Field;
   value: unknown;
   onChange: (value: unknown) => void;
+  /** Called after `onChange` when a record was chosen from a list, which ends the edit of a cell. */
+  onChosen?: (value: unknown) => void;
+  /** The labels of the records to which the field may refer. */
+  labels?: Labels;
   label: string;
   focused?: boolean;
   /** Whether the editor has one line, for a cell of the grid. */
@@ -26,7 +32,7 @@ export function isInline(field: Field, value: unknown): boolean {
 }
 
 export function FieldInput(props: InputProps) {
-  const { field, value, onChange, label, focused, compact, describedBy, invalid } = props;
+  const { field, value, onChange, labels, label, focused, compact, describedBy, invalid } = props;
   const own = useRef<HTMLElement | null>(null);
   const kind = kindOf(field);
   useLayoutEffect(() => {
@@ -59,6 +65,13 @@ export function FieldInput(props: InputProps) {
       class="null"
     />
   );
+  if (labels?.isReference(field))
+    return (
+      <div class="with-null">
+        <ReferenceInput {...props} labels={labels} />
+        {clear}
+      </div>
+    );
   if (kind === "bytes") return <Bytes {...props} />;
   if (kind === "json" || kind === "geometry") return <Json {...props}>{clear}</Json>;
   if (kind === "boolean" || kind === "enum") {

@@ -8,6 +8,7 @@ import { jsonText, label, type Row, show } from "../values";
 import type { Edits } from "./edits";
 import { Conflict } from "./edits-bar";
 import { FieldInput } from "./input";
+import type { Labels } from "./labels";
 import { linkTo, type Query } from "./query";
 import type { May } from "./view";
 
@@ -16,6 +17,7 @@ interface Props {
   table: string;
   schema: Schema;
   edits: Edits;
+  labels: Labels;
   may: May;
   id: string;
   row: Row | undefined;
@@ -30,6 +32,7 @@ export function RecordPanel({
   table,
   schema,
   edits,
+  labels,
   may,
   id,
   row: shown,
@@ -58,6 +61,8 @@ export function RecordPanel({
         ?.querySelector<HTMLElement>(`[data-field="${CSS.escape(focus)}"] :is(input, select, textarea)`)
         ?.focus();
   }, [id, focus]);
+  useEffect(() => labels.want([record]), [id, row]);
+  void labels.version.value;
   useEffect(() => {
     if ((isNew || !row) && !edit) onClose();
   }, [isNew, !row, !edit]);
@@ -155,6 +160,7 @@ export function RecordPanel({
                 <FieldInput
                   field={field}
                   value={record[field.name]}
+                  labels={labels}
                   onChange={(value) => change(field, value)}
                   label={field.name}
                   focused={field.name === focus}
@@ -163,7 +169,7 @@ export function RecordPanel({
                 />
               ) : (
                 <p class={`plain look-${show(record[field.name], kindOf(field)).look}`}>
-                  {whole(record[field.name], field)}
+                  {labels.of(field, record[field.name])} {whole(record[field.name], field)}
                 </p>
               )}
               {faults.length > 0 && (

@@ -4,7 +4,7 @@ import { tableOf } from "../session";
 import type { Row } from "../values";
 import type { Options } from "./query";
 
-const PAGE_RECORDS = 100;
+export const PAGE_RECORDS = 100;
 /** Maximum pages in memory; the pages farthest from the view are dropped, and read again when they are shown. */
 const PAGES_MAX = 60;
 

@@ -4,9 +4,12 @@ import { useState } from "preact/hooks";
 import { kindOf, type Schema } from "../schema";
 import { texts } from "../texts";
 import { Button, Copy, Popup } from "../ui";
+import { chooseLabel, chosenLabel, guessedLabel } from "./labels";
 import { asClient, asCurl, type Filter, isComplete, operatorOf, operatorsOf, type Query } from "./query";
 
 const SHOWN_LIMIT = 100;
+/** Stands for the guessed label in a list of fields, none of which can have this name. */
+const GUESS = " ";
 
 interface Props {
   database: string;
@@ -192,7 +195,12 @@ function Search({ query, setQuery, close, indexes }: PanelProps & { indexes: str
   );
 }
 
-function Columns({ schema, query, setQuery }: Props) {
+function Columns({ database, table, schema, query, setQuery }: Props) {
+  const [called, setCalled] = useState(() => chosenLabel(database, table));
+  const call = (field: string | undefined) => {
+    chooseLabel(database, table, field);
+    setCalled(field);
+  };
   const names = schema.schema.map(({ name }) => name);
   const visible = query.columns ?? schema.schema.filter(({ invisible }) => !invisible).map(({ name }) => name);
   const toggle = (name: string, isOn: boolean) => {
@@ -215,6 +223,20 @@ function Columns({ schema, query, setQuery }: Props) {
         ))}
       </fieldset>
       <Button label={texts.table.showAll} onClick={() => setQuery({ ...query, columns: null })} />
+      <label class="stack">
+        {texts.reference.label}
+        <select
+          value={called ?? GUESS}
+          title={texts.reference.labelHint}
+          onChange={({ currentTarget: { value } }) => call(value === GUESS ? undefined : value)}
+        >
+          <option value={GUESS}>{texts.reference.guess(guessedLabel(schema))}</option>
+          <option value="">{texts.reference.key}</option>
+          {names.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
     </div>
   );
 }

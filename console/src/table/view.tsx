@@ -10,6 +10,7 @@ import { Edits } from "./edits";
 import { EditsBar } from "./edits-bar";
 import { follow } from "./follow";
 import { Grid } from "./grid";
+import { Labels } from "./labels";
 import { type Options, listOptions, NO_QUERY, type Query, readQuery, writeQuery } from "./query";
 import { RecordPanel } from "./record";
 import { Rows } from "./rows";
@@ -72,6 +73,7 @@ function Records({ database, table, schema }: { database: string; table: string;
   const query = useMemo(() => readQuery(new URLSearchParams(options)), [options]);
   const may = useMemo(() => mayOf(schema), [schema]);
   const edits = useMemo(() => new Edits(name, schema), [name, schema]);
+  const labels = useMemo(() => new Labels(database, schema), [name, schema]);
   const keys = edits.keys;
   const asked = JSON.stringify(listOptions(query, keys));
   const rows = useMemo(() => (may.read ? new Rows(name, JSON.parse(asked)) : null), [name, asked, may]);
@@ -107,6 +109,7 @@ function Records({ database, table, schema }: { database: string; table: string;
     location.hash = to("data", [database, table], writeQuery(next));
   };
   const reload = () => {
+    labels.forget();
     rows?.reload();
     setRound((last) => last + 1);
   };
@@ -148,6 +151,7 @@ function Records({ database, table, schema }: { database: string; table: string;
               schema={schema}
               rows={rows}
               edits={edits}
+              labels={labels}
               query={query}
               may={may}
               setQuery={setQuery}
@@ -169,6 +173,7 @@ function Records({ database, table, schema }: { database: string; table: string;
             table={table}
             schema={schema}
             edits={edits}
+            labels={labels}
             may={may}
             id={open.id}
             row={open.row}

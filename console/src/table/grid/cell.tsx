@@ -5,6 +5,7 @@ import { texts } from "../../texts";
 import { Icon } from "../../ui";
 import { type Row, show } from "../../values";
 import { FieldInput, type InputProps } from "../input";
+import type { Labels } from "../labels";
 import { linkTo } from "../query";
 
 /** Shows a value, with a link to the record to which its foreign key refers. */
@@ -12,11 +13,13 @@ export function CellValue({
   database,
   field,
   record,
+  labels,
   isNew,
 }: {
   database: string;
   field: Field;
   record: Row;
+  labels: Labels;
   isNew?: boolean;
 }) {
   const value = record[field.name];
@@ -31,9 +34,16 @@ export function CellValue({
   const kind = kindOf(field);
   const { text, look } = show(value, kind);
   const reference = field.references;
+  const called = labels.of(field, value);
   return (
     <>
-      <span class={`value look-${look} ${isNumeric(kind) ? "right" : ""}`}>{text}</span>
+      {called === undefined ? (
+        <span class={`value look-${look} ${isNumeric(kind) ? "right" : ""}`}>{text}</span>
+      ) : (
+        <span class="value">
+          {called} <span class="dim small">{text}</span>
+        </span>
+      )}
       {reference && value !== null && (
         <a
           class="follow"
@@ -52,15 +62,16 @@ export function CellValue({
 export function CellEditor({
   field,
   value,
+  labels,
   commit,
   done,
-}: Pick<InputProps, "field" | "value"> & { commit: (value: unknown) => void; done: () => void }) {
+}: Pick<InputProps, "field" | "value" | "labels"> & { commit: (value: unknown) => void; done: () => void }) {
   const [own, setOwn] = useState(value);
   const isDone = useRef(false);
-  const finish = (isKept: boolean) => {
+  const finish = (isKept: boolean, last = own) => {
     if (isDone.current) return;
     isDone.current = true;
-    if (isKept && own !== value) commit(own);
+    if (isKept && last !== value) commit(last);
     done();
   };
   const latest = useRef(finish);
@@ -86,7 +97,16 @@ export function CellEditor({
       onKeyDown={onKeyDown}
       onBlurCapture={(event) => !event.currentTarget.contains(event.relatedTarget as Node) && finish(true)}
     >
-      <FieldInput field={field} value={own} onChange={setOwn} label={field.name} focused compact />
+      <FieldInput
+        field={field}
+        value={own}
+        onChange={setOwn}
+        onChosen={(chosen) => finish(true, chosen)}
+        labels={labels}
+        label={field.name}
+        focused
+        compact
+      />
     </div>
   );
 }

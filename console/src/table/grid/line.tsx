@@ -3,6 +3,7 @@ import type { Field } from "../../schema";
 import { texts } from "../../texts";
 import { Icon } from "../../ui";
 import type { Edits } from "../edits";
+import type { Labels } from "../labels";
 import { CellEditor, CellValue } from "./cell";
 import type { Line } from "./lines";
 
@@ -10,6 +11,7 @@ interface Props {
   database: string;
   fields: Field[];
   edits: Edits;
+  labels: Labels;
   /** Undefined as long as the record is not read. */
   line: Line | undefined;
   index: number;
@@ -26,8 +28,21 @@ interface Props {
 }
 
 export function GridLine(props: Props) {
-  const { database, fields, edits, line, index, start, isOpened, active, editing, onActivate, onEdit, onEdited } =
-    props;
+  const {
+    database,
+    fields,
+    edits,
+    labels,
+    line,
+    index,
+    start,
+    isOpened,
+    active,
+    editing,
+    onActivate,
+    onEdit,
+    onEdited,
+  } = props;
   const edit = line?.edit;
   const isWrong = edit?.faults?.length || edit?.theirs !== undefined;
   return (
@@ -59,13 +74,14 @@ export function GridLine(props: Props) {
               <CellEditor
                 field={field}
                 value={line.record[field.name]}
+                labels={labels}
                 done={onEdited}
                 commit={(value) =>
                   line.row ? edits.change(line.row, field.name, value) : edits.changeNew(line.id, field.name, value)
                 }
               />
             ) : (
-              <CellValue database={database} field={field} record={line.record} isNew={!line.row} />
+              <CellValue database={database} field={field} record={line.record} labels={labels} isNew={!line.row} />
             )}
             {line && column === 0 && !isEditing && (
               <button

@@ -1,0 +1,75 @@
+// Tests how foreign keys are shown and chosen in the console.
+import assert from "node:assert/strict";
+
+/** Returns the tasks; `call` is a request with a full key. */
+export const foreignKeys = ({ database, call }) => ({
+  async "see labels instead of keys, with one request for a page"(tab) {
+    const reads = [];
+    const onRequest = (request) => request.url().endsWith("/authors/query") && reads.push(request.postData());
+    tab.page.on("request", onRequest);
+    await tab.go(`#/data/${database}/books`);
+    await tab.sees("Cleo 3", ".grid");
+    await tab.sees("Ben 2", ".grid");
+    tab.page.off("request", onRequest);
+    assert.equal(reads.length, 1, reads.join("\n"));
+  },
+
+  async "choose a record by its label"(tab) {
+    await tab.grid();
+    await tab.holding("Control", "Home");
+    await tab.keys("ArrowRight", "Enter");
+    await tab.page.waitForSelector(".cell-editor [role=combobox]:focus");
+    await tab.sees("Ann 1", ".menu:popover-open");
+    await tab.isAccessible("a picker", ["dark", "light"]);
+    await tab.page.keyboard.type("cle");
+    await tab.keys("Enter");
+    await tab.gone(".cell-editor");
+    await tab.sees("1 unsaved change", ".edits");
+    await tab.sees("Cleo 3", '.body [aria-rowindex="2"]');
+    await tab.keys(" ");
+    await tab.sees("books 1", ".record");
+    await tab.focus('[data-field="author_id"] input');
+    await tab.page.$eval('[data-field="author_id"] input', (input) => input.select());
+    await tab.page.keyboard.type("ANN");
+    await tab.sees("Ann 1", ".menu:popover-open");
+    await tab.isAccessible("a picker of a record", ["dark", "light"]);
+    await tab.keys("Enter");
+    await tab.sees("Ann 1", '.body [aria-rowindex="2"]');
+    await tab.press("Save");
+    await tab.gone(".edits");
+    assert.equal((await call("GET", `crud/${database}/books/1`)).author_id, 1);
+    await tab.page.waitForSelector('.body [aria-rowindex="2"]');
+    await tab.grid();
+    await tab.holding("Control", "Home");
+    await tab.keys("ArrowRight", "Enter");
+    await tab.page.waitForSelector(".cell-editor [role=combobox]:focus");
+    await tab.page.keyboard.type("2");
+    await tab.sees("Ben 2", ".menu:popover-open");
+    await tab.keys("Enter");
+    await tab.gone(".cell-editor");
+    await tab.press("Save");
+    await tab.gone(".edits");
+    assert.equal((await call("GET", `crud/${database}/books/1`)).author_id, 2);
+  },
+
+  async "choose which field is the label"(tab) {
+    await tab.go(`#/data/${database}/authors`);
+    await tab.sees("3 records", ".status");
+    await tab.press("Columns");
+    await tab.select(".panel select", "email");
+    await tab.isAccessible("columns and label");
+    await tab.go(`#/data/${database}/books`);
+    await tab.sees("ben@example.org 2", ".grid");
+    await tab.page.waitForFunction(() =>
+      [...document.querySelectorAll('.body [aria-colindex="2"]')].some(({ innerText }) => innerText.trim() === "3"),
+    );
+    await tab.page.reload();
+    await tab.sees("ben@example.org 2", ".grid");
+    await tab.go(`#/data/${database}/authors`);
+    await tab.sees("3 records", ".status");
+    await tab.press("Columns");
+    await tab.select(".panel select", " ");
+    await tab.go(`#/data/${database}/books`);
+    await tab.sees("Ben 2", ".grid");
+  },
+});
