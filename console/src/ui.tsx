@@ -28,6 +28,7 @@ const PATHS = {
   menu: "M4 7h16M4 12h16M4 17h16",
   download: "M12 4v11M7 11l5 5 5-5M5 20h14",
   upload: "M12 20V9M7 13l5-5 5 5M5 4h14",
+  copy: "M9 9h11v11H9zM15 9V4H4v11h5",
   lock: "M6 11h12v9H6zM8.500 11V8a3.500 3.500 0 017 0v3",
   file: "M6 3h8l4 4v14H6zM14 3v4h4",
   key: "M14.500 9.500a4 4 0 10-3.500 4L13 15.500h2v2h2v2h3v-3l-5.500-5.500",
@@ -132,11 +133,14 @@ export function Popup({
   label,
   badge,
   children,
+  shortcut,
   wide,
 }: {
   icon: IconName;
   label: string;
   badge?: number | undefined;
+  /** The key that opens the panel, together with Ctrl. */
+  shortcut?: string;
   children: (close: () => void) => ComponentChildren;
   wide?: true;
 }) {
@@ -145,10 +149,27 @@ export function Popup({
   useLayoutEffect(() => {
     if (!isOpen) return;
     const outside = (event: Event) => !own.current?.contains(event.target as Node) && setOpen(false);
+    // A button that is gone, or disabled, has left the keyboard to the page.
+    const onKeyDown = (event: KeyboardEvent) =>
+      event.key === "Escape" && document.activeElement === document.body && close();
     document.addEventListener("pointerdown", outside);
+    document.addEventListener("keydown", onKeyDown);
     own.current?.querySelector<HTMLElement>(".panel :is(input, select, textarea, button)")?.focus();
-    return () => document.removeEventListener("pointerdown", outside);
+    return () => {
+      document.removeEventListener("pointerdown", outside);
+      document.removeEventListener("keydown", onKeyDown);
+    };
   }, [isOpen]);
+  useEffect(() => {
+    if (!shortcut) return;
+    const onShortcut = (event: KeyboardEvent) => {
+      if (event.key !== shortcut || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      setOpen(true);
+    };
+    addEventListener("keydown", onShortcut);
+    return () => removeEventListener("keydown", onShortcut);
+  }, [shortcut]);
   const close = () => {
     setOpen(false);
     own.current?.querySelector<HTMLElement>(":scope > button")?.focus();
@@ -192,10 +213,10 @@ export function Dialog({
 }
 
 /** Copies a text, and says so for a moment. */
-export function Copy({ text, label, done }: { text: string; label: string; done: string }) {
+export function Copy({ text, label, done }: { text: string | (() => string); label: string; done: string }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
-    await copyText(text);
+    await copyText(typeof text === "string" ? text : text());
     setDone(true);
     setTimeout(() => setDone(false), 1_500);
   };

@@ -118,7 +118,7 @@ export class Tab {
 
   /** Returns the texts of the cells of the grid's line. */
   line = (at) =>
-    this.page.$$eval(`.body [aria-rowindex="${at + 1}"] [role=gridcell]`, (cells) =>
+    this.page.$$eval(`.body [aria-rowindex="${at + 1}"] [role=gridcell]:not(.pick)`, (cells) =>
       cells.map((cell) => cell.innerText.trim()),
     );
 

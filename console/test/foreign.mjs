@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 /** Returns the tasks; `call` is a request with a full key. */
 export const foreignKeys = ({ database, call }) => ({
   async "see labels instead of keys, with one request for a page"(tab) {
+    await tab.go(`#/data/${database}/tickets`);
+    await tab.sees("123456", ".grid");
     const reads = [];
     const onRequest = (request) => request.url().endsWith("/authors/query") && reads.push(request.postData());
     tab.page.on("request", onRequest);
@@ -26,7 +28,7 @@ export const foreignKeys = ({ database, call }) => ({
     await tab.gone(".cell-editor");
     await tab.sees("1 unsaved change", ".edits");
     await tab.sees("Cleo 3", '.body [aria-rowindex="2"]');
-    await tab.keys(" ");
+    await tab.keys("ArrowUp", " ");
     await tab.sees("books 1", ".record");
     await tab.focus('[data-field="author_id"] input');
     await tab.page.$eval('[data-field="author_id"] input', (input) => input.select());
@@ -61,7 +63,7 @@ export const foreignKeys = ({ database, call }) => ({
     await tab.go(`#/data/${database}/books`);
     await tab.sees("ben@example.org 2", ".grid");
     await tab.page.waitForFunction(() =>
-      [...document.querySelectorAll('.body [aria-colindex="2"]')].some(({ innerText }) => innerText.trim() === "3"),
+      [...document.querySelectorAll('.body [aria-colindex="3"]')].some(({ innerText }) => innerText.trim() === "3"),
     );
     await tab.page.reload();
     await tab.sees("ben@example.org 2", ".grid");

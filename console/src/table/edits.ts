@@ -1,6 +1,6 @@
 // The unsaved changes of a table: stored for the tab, undone one by one, saved together. Must not know any view.
 import { etagOf, isSelkieError, type SelkieError } from "@selkie/client";
-import { computed, signal, type ReadonlySignal } from "@preact/signals";
+import { batch, computed, signal, type ReadonlySignal } from "@preact/signals";
 import { keyFields, type Schema } from "../schema";
 import { api, keep, kept, tableOf } from "../session";
 import { type Row, same } from "../values";
@@ -46,6 +46,8 @@ export class Edits {
   /** The reads of tags that a save waits for. */
   #reads: Promise<void>[] = [];
   #count: number;
+  /** Whether the changes are part of one step. */
+  #isTogether = false;
 
   constructor(
     readonly table: string,
@@ -75,13 +77,26 @@ export class Edits {
   }
 
   #set(list: Edit[], step = true): void {
-    if (step) this.#history.value = [...this.#history.value.slice(-99), this.list.value];
+    if (step && !this.#isTogether) this.#history.value = [...this.#history.value.slice(-99), this.list.value];
     this.list.value = list;
     if (list.length === 0) this.#history.value = [];
     this.#keep();
   }
 
+  /** Makes the changes of `work` one step of undo. */
+  together(work: () => void): void {
+    this.#history.value = [...this.#history.value.slice(-99), this.list.value];
+    this.#isTogether = true;
+    try {
+      batch(work);
+    } finally {
+      this.#isTogether = false;
+      this.#keep();
+    }
+  }
+
   #keep(): void {
+    if (this.#isTogether) return;
     const isEmpty = this.list.value.length === 0;
     keep(this.#name, isEmpty ? undefined : { list: this.list.value, history: this.#history.value.slice(-20) });
   }
@@ -280,5 +295,5 @@ const withoutIndex = (message: string) => message.replace(/^Operation \d+: /, ""
 
 /** Returns whether the server refused a write because the table's engine has no transactions. Nothing was written
  * then. */
-const needsTransactions = (error: unknown) =>
+export const needsTransactions = (error: unknown) =>
   isSelkieError(error) && error.status === 400 && /transaction/i.test(error.message + (error.hint ?? ""));

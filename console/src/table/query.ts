@@ -116,21 +116,33 @@ function condition({ operator, value }: Filter): unknown {
 
 export type Options = Pick<ListOptions<AnyDatabase, AnyTable>, "select" | "where" | "order" | "fullTextSearch">;
 
-/** Returns the options of the client's `list`. The `keys` are always selected, so that records can be addressed. */
-export function listOptions(query: Query, keys: readonly string[]): Options {
+/** Returns the condition of the filters and of a search without an index. */
+function whereOf(query: Query): Record<string, unknown> | undefined {
   const filters = query.filters.filter(isComplete);
   const conditions = filters.map((filter) => ({ [filter.field]: condition(filter) }));
   const isTwice = new Set(filters.map(({ field }) => field)).size < filters.length;
-  const where = !filters.length
+  return !filters.length
     ? undefined
     : query.any && filters.length > 1
       ? { or: conditions }
       : isTwice
         ? { and: conditions }
         : Object.assign({}, ...conditions);
+}
+
+/** Returns the condition of all records that the query shows, for a write of them. Undefined if there is none: writes
+ * know no full-text search, and records without a key can't be written. */
+export function conditionsOf(query: Query, [key]: readonly string[]): Record<string, unknown> | undefined {
+  if (query.search || key === undefined) return undefined;
+  // A write without conditions is refused.
+  return whereOf(query) ?? { [key]: { ne: null } };
+}
+
+/** Returns the options of the client's `list`. The `keys` are always selected, so that records can be addressed. */
+export function listOptions(query: Query, keys: readonly string[]): Options {
   const options: Options = {
     select: query.columns ? [...new Set([...keys, ...query.columns])] : undefined,
-    where,
+    where: whereOf(query),
     order: query.order.length
       ? query.order.map(({ field, strategy }) => (strategy === "DESC" ? { [field]: "desc" } : { [field]: "asc" }))
       : undefined,

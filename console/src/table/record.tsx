@@ -24,6 +24,7 @@ interface Props {
   focus: string | undefined;
   query: Query;
   setQuery: (query: Query) => void;
+  onDuplicate: ((row: Row) => void) | undefined;
   onClose: () => void;
 }
 
@@ -39,6 +40,7 @@ export function RecordPanel({
   focus,
   query,
   setQuery,
+  onDuplicate,
   onClose,
 }: Props) {
   const own = useRef<HTMLElement>(null);
@@ -95,6 +97,9 @@ export function RecordPanel({
             ? texts.record.adding
             : `${table} ${edits.keys.map((name) => label(base[name] ?? edit?.key[edits.keys.indexOf(name)])).join(", ")}`}
         </h2>
+        {row && !isNew && onDuplicate && (
+          <Button icon="copy" bare label={texts.rows.duplicate} onClick={() => onDuplicate(row)} />
+        )}
         {!isNew && may.remove && edit?.kind !== "delete" && (
           <Button icon="trash" bare label={texts.record.remove} look="danger" onClick={() => edits.remove(base)} />
         )}

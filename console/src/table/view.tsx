@@ -1,19 +1,23 @@
 // A table: its records with filters and edits, and its structure.
 import { effect } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { keyFields, schemaOf, type Schema } from "../schema";
+import { type Field, keyFields, schemaOf, type Schema } from "../schema";
 import { route, tableOf, to } from "../session";
 import { texts } from "../texts";
-import { Button, Icon, Problem, Spinner, useLoad, useTitle } from "../ui";
+import { Button, Icon, Popup, Problem, Spinner, useLoad, useTitle } from "../ui";
 import { csv, type Row, save } from "../values";
+import { Bulk, refusalOf } from "./bulk";
 import { Edits } from "./edits";
 import { EditsBar } from "./edits-bar";
 import { follow } from "./follow";
+import { GoTo } from "./go-to";
 import { Grid } from "./grid";
 import { Labels } from "./labels";
-import { type Options, listOptions, NO_QUERY, type Query, readQuery, writeQuery } from "./query";
+import { listOptions, NO_QUERY, type Query, readQuery, writeQuery } from "./query";
 import { RecordPanel } from "./record";
 import { Rows } from "./rows";
+import { Selection } from "./selection";
+import { type Count, countOf, Status } from "./status";
 import { Structure } from "./structure";
 import { ToolBar } from "./toolbar";
 
@@ -75,8 +79,10 @@ function Records({ database, table, schema }: { database: string; table: string;
   const edits = useMemo(() => new Edits(name, schema), [name, schema]);
   const labels = useMemo(() => new Labels(database, schema), [name, schema]);
   const keys = edits.keys;
+  const [fault, setFault] = useState<unknown>(null);
   const asked = JSON.stringify(listOptions(query, keys));
   const rows = useMemo(() => (may.read ? new Rows(name, JSON.parse(asked)) : null), [name, asked, may]);
+  const selection = useMemo(() => new Selection(), [rows]);
   const [count, setCount] = useState<Count | undefined>(undefined);
   const [round, setRound] = useState(0);
   /** The record in the panel: the id of an edit, or a record of the grid. */
@@ -120,6 +126,16 @@ function Records({ database, table, schema }: { database: string; table: string;
     save(`${table}.csv`, csv(fields, found), "text/csv");
   };
   const add = () => setOpen({ id: edits.insert() });
+  /** Adds a copy of the record, without what the database gives and what only one record can have as its key. */
+  const duplicate = async (row: Row) => {
+    // The grid may have read only some of the fields.
+    const whole = (await tableOf(name).get(keys.map((key) => row[key]))) as Row | null;
+    const isCopied = ({ name, writable, autoIncrement, primaryKey }: Field) =>
+      writable && !autoIncrement && !(primaryKey && keys.length === 1) && whole?.[name] !== undefined;
+    const fields = schema.schema.filter(isCopied).map(({ name }) => [name, { ...row, ...whole, ...edited(row) }[name]]);
+    setOpen({ id: edits.insert(Object.fromEntries(fields)) });
+  };
+  const edited = (row: Row) => edits.byId.value.get(edits.idOf(row))?.data;
   const isFiltered = query.filters.length > 0 || query.search !== null;
   const note = !may.read
     ? texts.table.noRead
@@ -131,6 +147,37 @@ function Records({ database, table, schema }: { database: string; table: string;
   return (
     <div class="records">
       <ToolBar database={database} table={table} schema={schema} query={query} keys={keys} setQuery={setQuery}>
+        {(may.read || may.insert) && (
+          <Popup icon="table" label={texts.rows.label} badge={selection.rows.value.size} wide>
+            {() => (
+              <Bulk
+                database={database}
+                table={table}
+                schema={schema}
+                query={query}
+                edits={edits}
+                labels={labels}
+                selection={selection}
+                may={may}
+                onChanged={reload}
+              />
+            )}
+          </Popup>
+        )}
+        {may.read && keys.length > 0 && (
+          <Popup icon="key" label={texts.rows.go} shortcut="g">
+            {(close) => (
+              <GoTo
+                keys={keys}
+                read={(key) => tableOf(name).get(key) as Promise<Row | null>}
+                onFound={(row) => {
+                  close();
+                  setOpen({ id: edits.idOf(row), row });
+                }}
+              />
+            )}
+          </Popup>
+        )}
         <Button icon="download" label={texts.table.export} onClick={() => void download()} disabled={!may.read} />
         <Button icon="reload" bare label={texts.table.reload} onClick={reload} />
         <span class="grow" />
@@ -152,12 +199,20 @@ function Records({ database, table, schema }: { database: string; table: string;
               rows={rows}
               edits={edits}
               labels={labels}
+              selection={selection}
               query={query}
               may={may}
               setQuery={setQuery}
+              onDuplicate={(row) => void duplicate(row).catch(setFault)}
+              onFault={setFault}
               opened={open?.id}
               onOpen={(id, row, field) => setOpen({ id, ...(row ? { row } : {}), ...(field ? { field } : {}) })}
             />
+            {fault !== null && (
+              <p class="fault pad" role="alert">
+                {refusalOf(fault)}
+              </p>
+            )}
             <Status
               rows={rows}
               count={count}
@@ -180,6 +235,7 @@ function Records({ database, table, schema }: { database: string; table: string;
             focus={open.field}
             query={query}
             setQuery={setQuery}
+            onDuplicate={may.insert ? (row) => void duplicate(row).catch(setFault) : undefined}
             onClose={() => setOpen(null)}
           />
         )}
@@ -193,67 +249,6 @@ function Records({ database, table, schema }: { database: string; table: string;
         }}
         onPartly={reload}
       />
-    </div>
-  );
-}
-
-/** More records are not counted exactly. */
-const COUNTED_MAX = 10_000;
-
-type Count = { exact: number } | { more: number };
-
-/** Counts the records, unless there are very many: MariaDB counts by reading all of them. */
-async function countOf(
-  table: ReturnType<typeof tableOf>,
-  conditions: Options,
-  keys: string[],
-  signal: AbortSignal,
-): Promise<Count> {
-  const beyond = await table.list({
-    ...conditions,
-    ...(keys.length ? { select: keys } : {}),
-    limit: 1,
-    offset: COUNTED_MAX,
-    signal,
-  });
-  if (beyond.length > 0) return { more: COUNTED_MAX };
-  const { count } = await table.list({ ...conditions, limit: 0, count: true, signal });
-  return { exact: count ?? 0 };
-}
-
-function Status({
-  rows,
-  count,
-  isFiltered,
-  clear,
-}: {
-  rows: Rows;
-  count: Count | undefined;
-  isFiltered: boolean;
-  clear: () => void;
-}) {
-  void rows.version.value;
-  if (rows.error.value) return <Problem error={rows.error.value} again={() => rows.reload()} />;
-  const isEmpty = rows.length === 0 && !rows.isLoading.value;
-  return (
-    <div class="status">
-      {isEmpty ? (
-        <p class="empty" role="status">
-          {isFiltered ? texts.table.emptyFiltered : texts.table.empty}{" "}
-          {isFiltered && <Button label={texts.table.clearAll} onClick={clear} />}
-        </p>
-      ) : (
-        <p role="status">
-          {count === undefined
-            ? rows.isLoading.value
-              ? texts.table.loading
-              : texts.table.counting
-            : "more" in count
-              ? texts.table.countMore(count.more)
-              : texts.table.count(count.exact)}
-        </p>
-      )}
-      <p class="dim keys">{texts.table.keys}</p>
     </div>
   );
 }

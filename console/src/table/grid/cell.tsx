@@ -59,20 +59,23 @@ export function CellValue({
   );
 }
 
+/** Where the active cell moves after an edit. */
+export type Step = "stay" | "down" | "next" | "previous";
+
 export function CellEditor({
   field,
   value,
   labels,
   commit,
   done,
-}: Pick<InputProps, "field" | "value" | "labels"> & { commit: (value: unknown) => void; done: () => void }) {
+}: Pick<InputProps, "field" | "value" | "labels"> & { commit: (value: unknown) => void; done: (step: Step) => void }) {
   const [own, setOwn] = useState(value);
   const isDone = useRef(false);
-  const finish = (isKept: boolean, last = own) => {
+  const finish = (isKept: boolean, step: Step = "stay", last = own) => {
     if (isDone.current) return;
     isDone.current = true;
     if (isKept && last !== value) commit(last);
-    done();
+    done(step);
   };
   const latest = useRef(finish);
   latest.current = finish;
@@ -86,7 +89,7 @@ export function CellEditor({
     event.stopPropagation();
     if (event.key === "Enter" || event.key === "Tab") {
       event.preventDefault();
-      finish(true);
+      finish(true, event.key === "Enter" ? "down" : event.shiftKey ? "previous" : "next");
     } else if (event.key === "Escape") {
       finish(false);
     }
@@ -101,7 +104,7 @@ export function CellEditor({
         field={field}
         value={own}
         onChange={setOwn}
-        onChosen={(chosen) => finish(true, chosen)}
+        onChosen={(chosen) => finish(true, "down", chosen)}
         labels={labels}
         label={field.name}
         focused

@@ -36,7 +36,7 @@ export function ColumnHeader({ field, column, query, setQuery, widths }: Props) 
     <div
       class="cell"
       role="columnheader"
-      aria-colindex={column + 1}
+      aria-colindex={column + 2}
       aria-sort={order === "ASC" ? "ascending" : order === "DESC" ? "descending" : "none"}
     >
       <button

@@ -4,7 +4,7 @@ import { texts } from "../../texts";
 import { Icon } from "../../ui";
 import type { Edits } from "../edits";
 import type { Labels } from "../labels";
-import { CellEditor, CellValue } from "./cell";
+import { CellEditor, CellValue, type Step } from "./cell";
 import type { Line } from "./lines";
 
 interface Props {
@@ -18,12 +18,15 @@ interface Props {
   /** The distance from the first line, in pixels. */
   start: number;
   isOpened: boolean;
+  isSelected: boolean;
   /** The columns of the active cell and of the edited cell, if they are on this line. */
   active: number | undefined;
   editing: number | undefined;
   onActivate: (column: number) => void;
   onEdit: (column: number) => void;
-  onEdited: () => void;
+  onEdited: (step: Step) => void;
+  /** Selects the record, or the records from the one that was selected last. */
+  onSelect: (isRange: boolean) => void;
   onOpen: (id: string, row: Line["row"]) => void;
 }
 
@@ -49,10 +52,21 @@ export function GridLine(props: Props) {
     <div
       role="row"
       aria-rowindex={index + 2}
-      aria-selected={isOpened}
+      aria-selected={isOpened || props.isSelected}
       class={`line ${edit?.kind ?? ""} ${isWrong ? "wrong" : ""}`}
       style={{ transform: `translateY(${start}px)` }}
     >
+      <div class="cell pick" role="gridcell" aria-colindex={1}>
+        {line?.row && (
+          <input
+            type="checkbox"
+            tabIndex={-1}
+            checked={props.isSelected}
+            aria-label={texts.rows.select}
+            onClick={(event) => props.onSelect(event.shiftKey)}
+          />
+        )}
+      </div>
       {fields.map((field, column) => {
         const isEditing = editing === column;
         const isChanged = edit && field.name in edit.data;
@@ -61,7 +75,7 @@ export function GridLine(props: Props) {
             key={field.name}
             id={`cell-${index}-${column}`}
             role="gridcell"
-            aria-colindex={column + 1}
+            aria-colindex={column + 2}
             class={`cell ${active === column ? "active" : ""} ${isChanged ? "changed" : ""} ${isEditing ? "editing" : ""}`}
             onClick={() => {
               if (!isEditing) onActivate(column);
