@@ -18,4 +18,5 @@ INSERT INTO logs VALUES (1, 'a'), (2, 'b'), (3, 'c');
 CREATE TABLE tickets (id INT PRIMARY KEY);
 INSERT INTO tickets VALUES (123456), (-2147483648);
 CREATE VIEW cheap AS SELECT id, title FROM books WHERE price < 3;
-CREATE VIEW later AS SELECT id, title FROM books WHERE id BETWEEN 101 AND 350
+CREATE VIEW later AS SELECT id, title FROM books WHERE id BETWEEN 101 AND 350;
+CREATE VIEW many AS SELECT seq, CONCAT('word ', seq) AS word FROM seq_1_to_100001

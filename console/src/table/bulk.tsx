@@ -112,7 +112,9 @@ export function Bulk({ database, table, schema, query, edits, labels, selection,
             {words.scope}{" "}
             <select value={scope} onChange={(event) => setScope(event.currentTarget.value as typeof scope)}>
               <option value="selected">{words.selected(rows.length)}</option>
-              {filtered && <option value="filter">{query.filters.length ? words.filtered : words.all}</option>}
+              {filtered && (
+                <option value="filter">{query.filters.length || query.search ? words.filtered : words.all}</option>
+              )}
             </select>
           </label>
           {may.update && field && (

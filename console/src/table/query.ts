@@ -18,7 +18,8 @@ export interface Query {
   /** Whether records need to meet only one of the filters, rather than all. */
   any: boolean;
   order: { field: string; strategy: "ASC" | "DESC" }[];
-  search: { fields: string[]; searchTerm: string; mode: "natural" | "boolean" } | null;
+  /** "contains" needs no full-text index. */
+  search: { fields: string[]; searchTerm: string; mode: "natural" | "boolean" | "contains" } | null;
   /** The shown columns; null: all. */
   columns: string[] | null;
 }
@@ -117,23 +118,26 @@ function condition({ operator, value }: Filter): unknown {
 export type Options = Pick<ListOptions<AnyDatabase, AnyTable>, "select" | "where" | "order" | "fullTextSearch">;
 
 /** Returns the condition of the filters and of a search without an index. */
-function whereOf(query: Query): Record<string, unknown> | undefined {
-  const filters = query.filters.filter(isComplete);
-  const conditions = filters.map((filter) => ({ [filter.field]: condition(filter) }));
-  const isTwice = new Set(filters.map(({ field }) => field)).size < filters.length;
-  return !filters.length
+function whereOf({ filters, any, search }: Query): Record<string, unknown> | undefined {
+  const complete = filters.filter(isComplete);
+  const conditions = complete.map((filter) => ({ [filter.field]: condition(filter) }));
+  const isTwice = new Set(complete.map(({ field }) => field)).size < complete.length;
+  const own = !complete.length
     ? undefined
-    : query.any && filters.length > 1
+    : any && complete.length > 1
       ? { or: conditions }
       : isTwice
         ? { and: conditions }
         : Object.assign({}, ...conditions);
+  if (search?.mode !== "contains") return own;
+  const found = { or: search.fields.map((field) => ({ [field]: { contains: search.searchTerm } })) };
+  return own ? { and: [own, found] } : found;
 }
 
 /** Returns the condition of all records that the query shows, for a write of them. Undefined if there is none: writes
  * know no full-text search, and records without a key can't be written. */
 export function conditionsOf(query: Query, [key]: readonly string[]): Record<string, unknown> | undefined {
-  if (query.search || key === undefined) return undefined;
+  if ((query.search && query.search.mode !== "contains") || key === undefined) return undefined;
   // A write without conditions is refused.
   return whereOf(query) ?? { [key]: { ne: null } };
 }
@@ -146,7 +150,8 @@ export function listOptions(query: Query, keys: readonly string[]): Options {
     order: query.order.length
       ? query.order.map(({ field, strategy }) => (strategy === "DESC" ? { [field]: "desc" } : { [field]: "asc" }))
       : undefined,
-    fullTextSearch: query.search ?? undefined,
+    fullTextSearch:
+      query.search && query.search.mode !== "contains" ? { ...query.search, mode: query.search.mode } : undefined,
   };
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }

@@ -6,6 +6,7 @@ import { texts } from "../texts";
 import { Button, Copy, Popup } from "../ui";
 import { chooseLabel, chosenLabel, guessedLabel } from "./labels";
 import { asClient, asCurl, type Filter, isComplete, operatorOf, operatorsOf, type Query } from "./query";
+import { Search, textFields } from "./search";
 
 const SHOWN_LIMIT = 100;
 /** Stands for the guessed label in a list of fields, none of which can have this name. */
@@ -22,15 +23,15 @@ interface Props {
 
 export function ToolBar({ children, ...props }: Props & { children: ComponentChildren }) {
   const { schema, query } = props;
-  const indexes = schema.fullText ?? [];
+  const isSearchable = (schema.fullText ?? []).length > 0 || textFields(schema).length > 0;
   return (
     <div class="toolbar" role="toolbar" aria-label={props.table}>
       <Popup icon="filter" label={texts.table.filter} badge={query.filters.filter(isComplete).length || undefined} wide>
         {(close) => <Filters {...props} close={close} />}
       </Popup>
-      {indexes.length > 0 && (
+      {isSearchable && (
         <Popup icon="search" label={texts.table.search} badge={query.search ? 1 : undefined}>
-          {(close) => <Search {...props} indexes={indexes} close={close} />}
+          {(close) => <Search {...props} close={close} />}
         </Popup>
       )}
       <Popup icon="columns" label={texts.table.columns} badge={query.columns?.length}>
@@ -139,57 +140,6 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
           }}
         />
         <Button type="submit" look="main" label={texts.table.apply} />
-      </div>
-    </form>
-  );
-}
-
-function Search({ query, setQuery, close, indexes }: PanelProps & { indexes: string[][] }) {
-  const [fields, setFields] = useState<string[]>(query.search?.fields ?? indexes[0]!);
-  const [term, setTerm] = useState(query.search?.searchTerm ?? "");
-  const submit = (event: Event) => {
-    event.preventDefault();
-    const isBoolean = /[+\-*"<>~]/.test(term);
-    setQuery({
-      ...query,
-      search: term.trim() ? { fields, searchTerm: term.trim(), mode: isBoolean ? "boolean" : "natural" } : null,
-    });
-    close();
-  };
-  return (
-    <form class="stack" onSubmit={submit}>
-      <input
-        type="search"
-        aria-label={texts.table.searchHint}
-        placeholder={texts.table.searchHint}
-        value={term}
-        onInput={(event) => setTerm(event.currentTarget.value)}
-      />
-      <fieldset>
-        <legend>{texts.table.searchIn}</legend>
-        {indexes.map((index) => (
-          <label class="check" key={index.join()}>
-            <input
-              type="radio"
-              name="index"
-              checked={index.join() === fields.join()}
-              onChange={() => setFields(index)}
-            />
-            {index.join(", ")}
-          </label>
-        ))}
-      </fieldset>
-      <p class="dim small">{texts.table.searchSigns}</p>
-      <div class="row">
-        <span class="grow" />
-        <Button
-          label={texts.table.clear}
-          onClick={() => {
-            setQuery({ ...query, search: null });
-            close();
-          }}
-        />
-        <Button type="submit" look="main" label={texts.table.search} />
       </div>
     </form>
   );
