@@ -59,7 +59,7 @@ interface ButtonProps {
   onClick?: (event: MouseEvent) => void;
   /** Shows only the icon; the label is its tooltip and its text for screen readers. */
   bare?: true;
-  look?: "main" | "danger" | "quiet";
+  look?: "main" | "danger" | "quiet" | undefined;
   disabled?: boolean;
   pressed?: boolean;
   expanded?: boolean;
@@ -209,6 +209,43 @@ export function Dialog({
     <dialog ref={own} class="dialog" aria-label={label} onClose={onClose}>
       {children}
     </dialog>
+  );
+}
+
+/** Asks before something is done that can't be undone. */
+export function Confirm({
+  label,
+  text,
+  yes = label,
+  look = "danger",
+  onYes,
+  onClose,
+  answers,
+  children,
+}: {
+  label: string;
+  text: string;
+  /** The label of the button that does it. */
+  yes?: string;
+  look?: "main" | "danger";
+  onYes: () => void;
+  onClose: () => void;
+  /** Further answers, beside yes. */
+  answers?: ComponentChildren;
+  children?: ComponentChildren;
+}) {
+  return (
+    <Dialog label={label} onClose={onClose}>
+      <div class="stack">
+        <p>{text}</p>
+        {children}
+        <div class="row">
+          <Button look={look} label={yes} onClick={onYes} />
+          {answers}
+          <Button label={texts.cancel} onClick={onClose} />
+        </div>
+      </div>
+    </Dialog>
   );
 }
 

@@ -6,6 +6,7 @@ import { editing } from "./edits.mjs";
 import { foreignKeys } from "./foreign.mjs";
 import { manage } from "./manage.mjs";
 import { manyRows } from "./rows.mjs";
+import { sql } from "./sql.mjs";
 
 const {
   SELKIE_URL: url,
@@ -224,35 +225,7 @@ const tasks = {
     await tab.isAccessible("diagram");
   },
 
-  async "run SQL"(tab) {
-    await tab.go("#/sql");
-    await tab.page.waitForFunction(() => document.querySelector(".editor")?.shadowRoot?.activeElement);
-    await tab.select(".sql .head select", database);
-    await tab.click(".editor");
-    await tab.page.keyboard.type("SELECT kind, COUNT(*) AS books FROM books GROUP BY kind ORDER BY kind");
-    await tab.keys("Escape");
-    await tab.holding("Control", "Enter");
-    await tab.sees("3 rows", ".result");
-    await tab.isAccessible("SQL", ["dark", "light"]);
-    await tab.press("Chart");
-    await tab.page.waitForSelector(".uplot canvas");
-    await tab.press("Explain");
-    await tab.sees("select_type", ".result");
-    await tab.click(".editor");
-    await tab.holding("Control", "a");
-    await tab.page.keyboard.type("SELECT SLEEP(25)");
-    await tab.press("Run");
-    await tab.press("Cancel");
-    await tab.sees("Canceled.", ".result");
-    await tab.click(".editor");
-    await tab.holding("Control", "a");
-    await tab.page.keyboard.type("SELECT nothing FROM books");
-    await tab.press("Run");
-    await tab.sees("nothing", "[role=alert]");
-    await tab.press("History");
-    await tab.sees("GROUP BY kind", ".history");
-    await tab.keys("Escape");
-  },
+  ...sql({ database, call }),
 
   async "keep files"(tab) {
     await tab.go(`#/media?folder=${folder}`);

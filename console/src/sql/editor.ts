@@ -9,7 +9,8 @@ import { tags } from "@lezer/highlight";
 import { texts } from "../texts";
 
 export interface Editor {
-  text(): string;
+  /** Returns the text, and where the selection begins and ends. */
+  state(): { text: string; from: number; to: number };
   setText(text: string): void;
   /** Sets the tables and fields that are offered for completion. */
   setSchema(schema: Record<string, string[]>): void;
@@ -61,7 +62,7 @@ const typeOver = EditorView.domEventHandlers({
 export function openEditor(
   parent: HTMLElement,
   text: string,
-  { onRun, onChange }: { onRun: () => void; onChange: (text: string) => void },
+  { onRun, onChange }: { onRun: (isAll: boolean) => void; onChange: (text: string) => void },
 ): Editor {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open", delegatesFocus: true });
   const language = new Compartment();
@@ -73,15 +74,15 @@ export function openEditor(
       doc: text,
       extensions: [
         Prec.highest(
-          keymap.of([
-            {
-              key: "Mod-Enter",
+          keymap.of(
+            ["Mod-Enter", "Mod-Shift-Enter"].map((key) => ({
+              key,
               run: () => {
-                onRun();
+                onRun(key.includes("Shift"));
                 return true;
               },
-            },
-          ]),
+            })),
+          ),
         ),
         lineNumbers(),
         history(),
@@ -101,7 +102,10 @@ export function openEditor(
     }),
   });
   return {
-    text: () => view.state.doc.toString(),
+    state: () => {
+      const { from, to } = view.state.selection.main;
+      return { text: view.state.doc.toString(), from, to };
+    },
     setText: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
     setSchema: (schema) => view.dispatch({ effects: language.reconfigure(dialect(schema)) }),
     focus: () => view.focus(),

@@ -1,47 +1,41 @@
-// Runs SQL, one statement at a time: its plan, its result as table, chart or file, and the earlier statements.
-import type { SqlChange } from "@selkie/client";
-import { useVirtualizer } from "@tanstack/react-virtual";
-import type { ComponentType } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+// Runs SQL: the statement at the cursor, the selection, or all statements one after another.
+import { useEffect, useRef, useState } from "preact/hooks";
 import { databases, forget, loadDatabases, loadTables, schemaOf, tables } from "../schema";
-import { api, holder, keep, kept } from "../session";
+import { holder, keep, kept, remember, remembered } from "../session";
 import { texts } from "../texts";
-import { Button, Popup, Problem, Spinner, useTitle } from "../ui";
-import { csv, type Row, save, show } from "../values";
+import { Button, Confirm, Spinner, useTitle } from "../ui";
 import { type Editor, openEditor } from "./editor";
+import { type Outcome, Outcomes } from "./results";
+import { run } from "./run";
+import { History, type Past, Saved } from "./saved";
+import { limited, losesData, type Statement, split, statementAt } from "./split";
 
 const HISTORY_MAX = 50;
 /** Maximum tables whose fields are offered for completion; reading more schemas would take too long. */
 const COMPLETED_TABLES_MAX = 80;
-const ROW_PX = 28;
+/** The limit of a SELECT without one, unless it is switched off. */
+const LIMIT_ROWS = 1_000;
 
-interface Past {
-  query: string;
-  database: string;
-  at: string;
-}
-
-type Result =
-  | { kind: "rows"; sets: Row[][]; ms: number }
-  | { kind: "change"; change: SqlChange }
-  | { kind: "canceled" }
-  | { kind: "error"; error: unknown };
+type What = "statement" | "all" | "plan";
 
 export default function Sql() {
   const box = useRef<HTMLDivElement>(null);
   const editor = useRef<Editor | null>(null);
   const running = useRef<AbortController | null>(null);
-  const [isRunning, setRunning] = useState(false);
-  const [result, setResult] = useState<Result | null>(null);
+  const [progress, setProgress] = useState<{ at: number; of: number } | null>(null);
+  const [outcomes, setOutcomes] = useState<readonly Outcome[]>([]);
+  /** The statements that wait for the user's word, since they lose data. */
+  const [asked, setAsked] = useState<readonly string[] | null>(null);
+  const [isLimited, setLimited] = useState(() => remembered("sql:limited", true));
   const [past, setPast] = useState<Past[]>(() => kept("sql:history", []));
-  const [database, setDatabase] = useState<string>(() => kept("sql:database", databases.value?.[0] ?? ""));
-  const run = useRef<(explain?: true) => void>(() => {});
+  const [database, setDatabase] = useState<string>(() => remembered("sql:database", databases.value?.[0] ?? ""));
+  const start = useRef<(what: What) => void>(() => {});
 
   useTitle(texts.sql.heading);
   useEffect(() => {
     if (!box.current) return;
     editor.current = openEditor(box.current, kept("sql:text", ""), {
-      onRun: () => run.current(),
+      onRun: (isAll) => start.current(isAll ? "all" : "statement"),
       onChange: (text) => keep("sql:text", text),
     });
     editor.current.focus();
@@ -52,7 +46,9 @@ export default function Sql() {
   }, []);
   const list = tables.value[database];
   useEffect(() => {
-    if (!database && databases.value?.[0]) setDatabase(databases.value[0]);
+    const [first] = databases.value ?? [];
+    // The remembered database may be dropped.
+    if (first && !databases.value?.includes(database)) setDatabase(first);
   }, [databases.value]);
   useEffect(() => {
     if (!list) {
@@ -73,45 +69,57 @@ export default function Sql() {
     };
   }, [database, list]);
 
-  run.current = async (explain) => {
-    const text = editor.current?.text().trim() ?? "";
-    if (!text || running.current) return;
+  const chosen = (what: What): Statement[] => {
+    const { text, from, to } = editor.current!.state();
+    if (from < to && what !== "all") return split(text.slice(from, to));
+    const statements = split(text);
+    const one = statementAt(statements, to);
+    return what === "all" ? statements : one ? [one] : [];
+  };
+  start.current = (what) => {
+    const statements = chosen(what).map(({ text }) => text);
+    if (statements.length === 0 || running.current) return;
+    if (what === "plan") void runAll([`EXPLAIN ${statements[0]}`], "plan");
+    else if (statements.some(losesData)) setAsked(statements);
+    else void runAll(statements);
+  };
+  const runAll = async (statements: readonly string[], what?: "plan") => {
+    setAsked(null);
     const control = new AbortController();
     running.current = control;
-    setRunning(true);
-    setResult(null);
-    const begun = performance.now();
-    try {
-      const query = explain ? `EXPLAIN ${text.replace(/;\s*$/, "")}` : text;
-      const answer = await api().sql({ database: database || undefined!, signal: control.signal, timeout: 0 })<unknown>(
-        template(query),
-      );
-      const ms = Math.round(performance.now() - begun);
-      if (Array.isArray(answer))
-        setResult({ kind: "rows", sets: Array.isArray(answer[0]) ? answer : [answer as Row[]], ms });
-      else setResult({ kind: "change", change: answer as SqlChange });
-      if (/^\s*(create|alter|drop|rename|truncate)\b/i.test(text)) {
-        forget();
-        void loadDatabases(database);
-      }
-    } catch (error) {
-      setResult(control.signal.aborted ? { kind: "canceled" } : { kind: "error", error });
-    } finally {
-      running.current = null;
-      setRunning(false);
-      if (!explain) {
-        const next = [
-          { query: text, database, at: new Date().toISOString() },
-          ...past.filter(({ query }) => query !== text),
-        ].slice(0, HISTORY_MAX);
-        setPast(next);
-        keep("sql:history", next);
-      }
+    setProgress({ at: 1, of: statements.length });
+    setOutcomes([]);
+    const done: Outcome[] = [];
+    for (const text of statements) {
+      setProgress({ at: done.length + 1, of: statements.length });
+      const short = isLimited && !what ? limited(text, LIMIT_ROWS) : undefined;
+      const result = await run(short ?? text, database, control.signal);
+      done.push({ text, limit: short === undefined ? undefined : LIMIT_ROWS, result });
+      setOutcomes([...done]);
+      if (!what) note(text);
+      if (result.kind === "error" || result.kind === "canceled") break;
+    }
+    running.current = null;
+    setProgress(null);
+    if (statements.some((text) => /^\s*(create|alter|drop|rename|truncate)\b/i.test(text))) {
+      forget();
+      void loadDatabases(database);
     }
   };
+  const note = (query: string) =>
+    setPast((past) => {
+      const own = { query, database, at: new Date().toISOString() };
+      const next = [own, ...past.filter((one) => one.query !== query)].slice(0, HISTORY_MAX);
+      keep("sql:history", next);
+      return next;
+    });
   const choose = (name: string) => {
     setDatabase(name);
-    keep("sql:database", name);
+    remember("sql:database", name);
+  };
+  const show = (query: string) => {
+    editor.current?.setText(query);
+    editor.current?.focus();
   };
   if (holder.value.access !== "full") return <p class="pad">{texts.sql.full}</p>;
   return (
@@ -127,169 +135,54 @@ export default function Sql() {
           </select>
         </label>
         <span class="grow" />
-        <Popup icon="table" label={texts.sql.history} wide>
-          {(close) =>
-            past.length === 0 ? (
-              <p class="dim">{texts.sql.noHistory}</p>
-            ) : (
-              <ul class="history">
-                {past.map(({ query, at }) => (
-                  <li key={at}>
-                    <button
-                      type="button"
-                      class="link"
-                      onClick={() => {
-                        editor.current?.setText(query);
-                        close();
-                        editor.current?.focus();
-                      }}
-                    >
-                      <code>{query}</code>
-                    </button>
-                  </li>
-                ))}
-              </ul>
-            )
-          }
-        </Popup>
+        <Saved
+          present={() => ({ query: editor.current?.state().text ?? "", database })}
+          onChoose={(one) => {
+            if (databases.value?.includes(one.database)) choose(one.database);
+            show(one.query);
+          }}
+        />
+        <History past={past} onChoose={({ query }) => show(query)} />
       </div>
       <div class="editor" ref={box} />
       <div class="toolbar">
-        {isRunning ? (
+        {progress ? (
           <Button icon="stop" label={texts.sql.cancel} onClick={() => running.current?.abort()} />
         ) : (
-          <Button icon="play" look="main" label={texts.sql.run} onClick={() => run.current()} />
+          <Button icon="play" look="main" label={texts.sql.run} onClick={() => start.current("statement")} />
         )}
-        <Button label={texts.sql.explain} onClick={() => run.current(true)} disabled={isRunning} />
+        <Button label={texts.sql.runAll} onClick={() => start.current("all")} disabled={progress !== null} />
+        <Button label={texts.sql.explain} onClick={() => start.current("plan")} disabled={progress !== null} />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={isLimited}
+            onChange={({ currentTarget: { checked } }) => {
+              setLimited(checked);
+              remember("sql:limited", checked);
+            }}
+          />
+          {texts.sql.limit(LIMIT_ROWS)}
+        </label>
         <span class="dim small keys">{texts.sql.hint}</span>
       </div>
       <div class="result">
-        {isRunning && <Spinner label={texts.sql.running} />}
-        {result?.kind === "error" && <Problem error={result.error} />}
-        {result?.kind === "canceled" && (
-          <p class="pad" role="status">
-            {texts.sql.canceled}
-          </p>
-        )}
-        {result?.kind === "change" && (
-          <p class="pad" role="status">
-            {texts.sql.done(Number(result.change.affectedRows), result.change.warnings)}
-          </p>
-        )}
-        {result?.kind === "rows" && <Sets sets={result.sets} ms={result.ms} />}
+        {progress && <Spinner label={texts.sql.progress(progress.at, progress.of)} />}
+        <Outcomes key={outcomes.length === 0 ? "none" : "some"} list={outcomes} />
       </div>
-    </div>
-  );
-}
-
-/** Returns a typed statement as the template that the client's `sql` takes, without values. */
-const template = (text: string) => Object.assign([text], { raw: [text] });
-
-function Sets({ sets, ms }: { sets: Row[][]; ms: number }) {
-  const [at, setAt] = useState(0);
-  const rows = sets[at] ?? [];
-  return (
-    <>
-      {sets.length > 1 && (
-        <div class="toolbar">
-          {sets.map((_, index) => (
-            <Button key={index} label={texts.sql.result(index)} pressed={index === at} onClick={() => setAt(index)} />
-          ))}
-        </div>
+      {asked && (
+        <Confirm
+          label={texts.sql.ask}
+          text={texts.sql.asked}
+          yes={texts.sql.run}
+          onYes={() => void runAll(asked)}
+          onClose={() => setAsked(null)}
+        >
+          <pre class="code wire" tabIndex={0}>
+            {asked.filter(losesData).join(";\n\n")}
+          </pre>
+        </Confirm>
       )}
-      <RowsResult key={at} rows={rows} ms={ms} />
-    </>
-  );
-}
-
-function RowsResult({ rows, ms }: { rows: Row[]; ms: number }) {
-  const fields = Object.keys(rows[0] ?? {});
-  const [Chart, setChart] = useState<ComponentType<{ rows: Row[]; fields: string[] }> | null>(null);
-  const [isChart, setIsChart] = useState(false);
-  const chart = async () => {
-    const { default: view } = await import("./chart");
-    setChart(() => view);
-    setIsChart(true);
-  };
-  if (rows.length === 0)
-    return (
-      <p class="pad" role="status">
-        {texts.sql.empty}
-      </p>
-    );
-  return (
-    <div class="rows-result">
-      <div class="toolbar">
-        <Button icon="table" label={texts.sql.table} pressed={!isChart} onClick={() => setIsChart(false)} />
-        <Button icon="chart" label={texts.sql.chart} pressed={isChart} onClick={() => void chart()} />
-        <Button
-          icon="download"
-          label={texts.sql.download}
-          onClick={() => save("result.csv", csv(fields, rows), "text/csv")}
-        />
-        <span class="grow" />
-        <span class="dim" role="status">
-          {texts.sql.rows(rows.length, ms)}
-        </span>
-      </div>
-      {isChart && Chart ? <Chart rows={rows} fields={fields} /> : <ResultGrid rows={rows} fields={fields} />}
-    </div>
-  );
-}
-
-function ResultGrid({ rows, fields }: { rows: Row[]; fields: string[] }) {
-  const own = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({
-    count: rows.length,
-    getScrollElement: () => own.current,
-    estimateSize: () => ROW_PX,
-    overscan: 12,
-  });
-  useLayoutEffect(() => {
-    const widths = fields.map((field) => {
-      const longest = Math.max(field.length, ...rows.slice(0, 50).map((row) => String(row[field] ?? "NULL").length));
-      return `${Math.min(420, Math.max(70, longest * 8 + 24))}px`;
-    });
-    own.current?.style.setProperty("--columns", widths.join(" "));
-  }, [rows]);
-  return (
-    <div
-      class="grid small-rows"
-      ref={own}
-      role="grid"
-      tabIndex={0}
-      aria-label={texts.sql.table}
-      aria-rowcount={rows.length + 1}
-      aria-colcount={fields.length}
-    >
-      <div class="line header" role="row" aria-rowindex={1}>
-        {fields.map((field, column) => (
-          <div class="cell" role="columnheader" aria-colindex={column + 1} key={field}>
-            <span class="cut">{field}</span>
-          </div>
-        ))}
-      </div>
-      <div class="body" role="presentation" style={{ height: `${virtual.getTotalSize()}px` }}>
-        {virtual.getVirtualItems().map(({ index, start }) => (
-          <div
-            class="line"
-            role="row"
-            aria-rowindex={index + 2}
-            key={index}
-            style={{ transform: `translateY(${start}px)` }}
-          >
-            {fields.map((field, column) => {
-              const value = rows[index]![field];
-              const { text, look } = show(value, typeof value === "number" ? "float" : "text");
-              return (
-                <div class="cell" role="gridcell" aria-colindex={column + 1} key={field} title={text}>
-                  <span class={`value look-${look} ${typeof value === "number" ? "right" : ""}`}>{text}</span>
-                </div>
-              );
-            })}
-          </div>
-        ))}
-      </div>
     </div>
   );
 }
