@@ -9,9 +9,11 @@ import { LinkSignIn, SignIn } from "./signin";
 import { Keys } from "./manage/keys";
 import { Roles } from "./manage/roles";
 import { Media } from "./media";
+import { unsaved } from "./table/unsaved";
 import { TableView } from "./table/view";
 import { texts } from "./texts";
-import { Button, Icon, Problem, Spinner, useTitle } from "./ui";
+import { Unsaved, UnsavedTables } from "./unsaved";
+import { Button, Confirm, Icon, Problem, Spinner, useTitle } from "./ui";
 
 effect(() => {
   if (client.value) return;
@@ -28,6 +30,7 @@ export function App() {
 function Frame() {
   const [error, setError] = useState<unknown>(null);
   const [isOpen, setOpen] = useState(false);
+  const [isLeaving, setLeaving] = useState(false);
   const load = () => {
     setError(null);
     forget();
@@ -65,6 +68,7 @@ function Frame() {
         <a class="docs" href="/docs" target="_blank" rel="noopener">
           {texts.docs}
         </a>
+        <Unsaved />
         <span class="who">
           <Icon name="key" />
           {[project, access === "role" ? `${texts.who.role} ${name ?? ""}`.trim() : texts.who[access]]
@@ -74,9 +78,24 @@ function Frame() {
         {isTesting() ? (
           <Button icon="undo" label={texts.roles.endTest} look="main" onClick={endTest} />
         ) : (
-          <Button icon="out" label={texts.signOut} look="quiet" onClick={signOut} />
+          <Button
+            icon="out"
+            label={texts.signOut}
+            look="quiet"
+            onClick={() => (unsaved.value.size > 0 ? setLeaving(true) : signOut())}
+          />
         )}
       </header>
+      {isLeaving && (
+        <Confirm
+          label={texts.signOut}
+          text={texts.edits.leaving}
+          onYes={() => signOut()}
+          onClose={() => setLeaving(false)}
+        >
+          <UnsavedTables onChoose={() => setLeaving(false)} />
+        </Confirm>
+      )}
       <SideBar reload={load} />
       <main id="content" tabIndex={-1}>
         {error ? <Problem error={error} again={load} /> : <View />}

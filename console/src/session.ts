@@ -122,6 +122,12 @@ export function kept<T>(name: string, otherwise: T): T {
   }
 }
 
+/** Returns the names, after the prefix, under which this tab keeps something. */
+export const keptNames = (prefix: string): string[] =>
+  Object.keys(sessionStorage)
+    .filter((name) => name.startsWith(keptAs(prefix)))
+    .map((name) => name.slice(keptAs(prefix).length));
+
 /** Stores a value for this tab; undefined removes it. Does nothing if the storage is full. */
 export function keep(name: string, value: unknown): void {
   try {

@@ -186,6 +186,8 @@ export const texts = {
   edits: {
     label: "Unsaved changes",
     count: (count: number) => `${count} unsaved ${count === 1 ? "change" : "changes"}`,
+    unsaved: "Unsaved",
+    leaving: "Signing out drops the changes that are not saved:",
     save: "Save",
     saveAll: "Save all",
     saving: "Saving …",

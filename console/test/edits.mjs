@@ -188,5 +188,41 @@ export const editing = ({ database, call }) => {
       await tab.gone(".edits");
       assert.deepEqual(await words(), ["one", "two", "three"]);
     },
+
+    async "see unsaved edits of other tables, and be asked before they are dropped"(tab) {
+      await tab.go(`#/data/${database}/books`);
+      await tab.sees("350 records", ".status");
+      await tab.grid();
+      await tab.keys("ArrowRight", "ArrowRight", "x", "Enter");
+      await tab.sees("1 unsaved change", ".edits");
+      await tab.press("authors", "link");
+      await tab.sees("3 records", ".status");
+      await tab.press("Unsaved 1");
+      await tab.sees(`${database}.books`, ".panel");
+      await tab.isAccessible("unsaved edits", ["dark", "light"]);
+      await tab.press("Sign out");
+      await tab.sees(`${database}.books 1 unsaved change`, "dialog");
+      await tab.isAccessible("a question at the sign-out", ["dark", "light"]);
+      await tab.press("Cancel");
+      await tab.gone("dialog");
+      await tab.page.reload();
+      await tab.press("Unsaved 1");
+      await tab.click(".top .panel a");
+      await tab.press("Discard");
+      await tab.gone(".edits");
+      await tab.page.waitForFunction(() => !document.querySelector(".top .popup"));
+    },
+
+    async "open a record by a tap on a phone"(tab) {
+      await tab.page.setViewport({ width: 390, height: 780, hasTouch: true });
+      await tab.go(`#/data/${database}/books`);
+      await tab.sees("350 records", ".status");
+      const cell = await tab.page.waitForSelector('.body [aria-rowindex="4"] [aria-colindex="4"]');
+      await cell.tap();
+      await tab.page.waitForSelector(".record h2:focus");
+      await tab.press("Close");
+      await tab.page.waitForSelector('.body [aria-rowindex="4"]', { visible: true });
+      await tab.page.setViewport({ width: 1280, height: 800 });
+    },
   };
 };

@@ -4,6 +4,7 @@ import { batch, computed, signal, type ReadonlySignal } from "@preact/signals";
 import { keyFields, type Schema } from "../schema";
 import { api, keep, kept, tableOf } from "../session";
 import { type Row, same } from "../values";
+import { KEPT_EDITS, noteUnsaved } from "./unsaved";
 
 /** An error of the API about an edit, with the field at fault if the API named one. */
 export interface Fault {
@@ -53,7 +54,7 @@ export class Edits {
     readonly table: string,
     readonly schema: Schema,
   ) {
-    this.#name = `edits:${table}`;
+    this.#name = KEPT_EDITS + table;
     const { list, history } = kept<{ list: Edit[]; history: Edit[][] }>(this.#name, { list: [], history: [] });
     this.list.value = list;
     this.#history.value = history;
@@ -98,6 +99,7 @@ export class Edits {
   #keep(): void {
     if (this.#isTogether) return;
     const isEmpty = this.list.value.length === 0;
+    noteUnsaved(this.table, this.list.value.length);
     keep(this.#name, isEmpty ? undefined : { list: this.list.value, history: this.#history.value.slice(-20) });
   }
 

@@ -24,6 +24,8 @@ import type { May } from "./view";
 const ROW_PX = 32;
 /** The width of the column of boxes. */
 const PICK_PX = 34;
+/** Where the style sheet shows either the grid or the record, and a tap opens the record. */
+const PHONE = "(max-width: 820px)";
 /** Rows above and below the visible ones that are rendered too. */
 const OVERSCAN = 12;
 
@@ -254,7 +256,8 @@ export function Grid({
               editing={editing?.row === index ? editing.column : undefined}
               onActivate={(column) => {
                 setActive({ row: index, column });
-                own.current?.focus();
+                if (matchMedia(PHONE).matches) open(index);
+                else own.current?.focus();
               }}
               onEdit={(column) => edit(index, column)}
               onEdited={edited}

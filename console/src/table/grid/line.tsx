@@ -77,8 +77,8 @@ export function GridLine(props: Props) {
             role="gridcell"
             aria-colindex={column + 2}
             class={`cell ${active === column ? "active" : ""} ${isChanged ? "changed" : ""} ${isEditing ? "editing" : ""}`}
-            onClick={() => {
-              if (!isEditing) onActivate(column);
+            onClick={({ target }) => {
+              if (!isEditing && !(target as Element).closest("a, button")) onActivate(column);
             }}
             onDblClick={() => onEdit(column)}
           >
