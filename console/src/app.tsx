@@ -104,6 +104,9 @@ function Frame() {
   );
 }
 
+/** Views that need a full key. */
+const MANAGING = ["keys", "roles", "webhooks", "activity"];
+
 function View() {
   const { view, parts } = route.value;
   const [database = "", table = ""] = parts;
@@ -112,6 +115,7 @@ function View() {
   if (view === "sql") return <Lazy key="sql" load={() => import("./sql/view")} />;
   if (view === "diagram") return <Lazy key={`diagram ${database}`} load={() => import("./diagram")} />;
   if (view === "media") return <Media />;
+  if (MANAGING.includes(view) && holder.value.access !== "full") return <p class="pad">{texts.keys.full}</p>;
   if (view === "keys") return <Keys />;
   if (view === "roles") return <Roles key={`roles ${database}`} name={database} />;
   if (view === "webhooks") return <Lazy key={`webhooks ${database}`} load={() => import("./manage/webhooks")} />;

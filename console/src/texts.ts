@@ -347,8 +347,6 @@ export const texts = {
     limited: (ends: string) => `Your key ends at ${ends}. Keys that it creates end no later.`,
     created: "The new key is shown only now. Copy it to where it is used:",
     copy: "Copy key",
-    copied: "Copied",
-    done: "Done",
     id: "Id",
     state: "State",
     createdAt: "Created",
@@ -413,8 +411,6 @@ export const texts = {
     renewed:
       "The new secret is shown only now. For a day, deliveries are signed with the earlier secret too. Copy it to the endpoint:",
     copy: "Copy secret",
-    copied: "Copied",
-    done: "Done",
     state: "State",
     delivering: "delivering",
     paused: (reason: string | undefined) => (reason ? `paused: ${reason}` : "paused"),
@@ -500,5 +496,6 @@ export const texts = {
     network: "The service can't be reached. Check the connection, then try again.",
   },
   cancel: "Cancel",
+  done: "Done",
   confirm: "Delete",
 };

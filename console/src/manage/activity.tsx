@@ -1,10 +1,11 @@
 // Figures of the last minutes, and the last requests: read again every few seconds while the page is seen.
 import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
-import { api, holder } from "../session";
+import { api } from "../session";
 import { texts } from "../texts";
 import { Button, Problem, Spinner, useTitle } from "../ui";
 import { sizeOf } from "../values";
+import { type Column, List } from "./parts";
 
 const words = texts.activity;
 const HEIGHT_PX = 170;
@@ -64,10 +65,9 @@ export default function Activity() {
   const [error, setError] = useState<unknown>(null);
   const [isPaused, setPaused] = useState(false);
   const [round, setRound] = useState(0);
-  const isFull = holder.value.access === "full";
   useTitle(words.heading);
   useEffect(() => {
-    if (!isFull || isPaused) return;
+    if (isPaused) return;
     let timer: ReturnType<typeof setTimeout>;
     const control = new AbortController();
     const read = async () => {
@@ -92,7 +92,6 @@ export default function Activity() {
       clearTimeout(timer);
     };
   }, [isPaused, round]);
-  if (!isFull) return <p class="pad">{texts.keys.full}</p>;
   return (
     <div class="manage">
       <div class="row">
@@ -120,37 +119,26 @@ function Figures({ status }: { status: Status }) {
   const sum = (of: (figure: Figure) => number) => now.reduce((total, figure) => total + of(figure), 0);
   const count = sum(({ requests }) => requests);
   const seconds = now.length * periodSeconds;
+  const errors = sum(({ refused, failed }) => refused + failed);
+  const shown = [
+    [words.requests, rate(count, seconds)],
+    [words.errors, rate(errors, seconds)],
+    [words.mean, count ? `${ms(sum(({ totalMicros }) => totalMicros) / count)} ms` : "–"],
+    [words.slowest, count ? `${ms(Math.max(...now.map(({ slowestMicros }) => slowestMicros)))} ms` : "–"],
+    [words.connections, connections.inUse, words.ofOpen(connections.open, connections.waiting)],
+  ];
   const xs = figures.map(({ at }) => at);
   const mean = ({ requests, totalMicros }: Figure) => (requests ? totalMicros / requests / 1000 : null);
   return (
     <>
       <div class="figures">
-        <p class="figure">
-          {words.requests}
-          <strong>{rate(count, seconds)}</strong>
-        </p>
-        <p class="figure">
-          {words.errors}
-          <strong>
-            {rate(
-              sum(({ refused, failed }) => refused + failed),
-              seconds,
-            )}
-          </strong>
-        </p>
-        <p class="figure">
-          {words.mean}
-          <strong>{count ? `${ms(sum(({ totalMicros }) => totalMicros) / count)} ms` : "–"}</strong>
-        </p>
-        <p class="figure">
-          {words.slowest}
-          <strong>{count ? `${ms(Math.max(...now.map(({ slowestMicros }) => slowestMicros)))} ms` : "–"}</strong>
-        </p>
-        <p class="figure">
-          {words.connections}
-          <strong>{connections.inUse}</strong>
-          <span class="dim">{words.ofOpen(connections.open, connections.waiting)}</span>
-        </p>
+        {shown.map(([name, value, more]) => (
+          <p class="figure" key={name}>
+            {name}
+            <strong>{value}</strong>
+            {more && <span class="dim">{more}</span>}
+          </p>
+        ))}
       </div>
       <div class="charts">
         <Lines
@@ -237,21 +225,26 @@ function Lines({
   );
 }
 
+const COLUMNS: Column<Request>[] = [
+  { head: words.time, of: ({ at }) => new Date(at).toISOString().slice(11, 23) },
+  { head: words.request, of: ({ method, route }) => <code>{`${method} ${route}`}</code>, isName: true },
+  {
+    head: words.status,
+    of: ({ status, code, cut }) => [status, code, cut && words.cut].filter(Boolean).join(" "),
+    class: ({ status }) => (status >= 400 ? "fault" : ""),
+  },
+  { head: words.took, of: ({ totalMicros }) => `${ms(totalMicros)} ms`, class: "right" },
+  { head: words.database, of: ({ dbMicros }) => `${ms(dbMicros)} ms`, class: "right" },
+  { head: words.rows, of: ({ rows }) => rows.toLocaleString("en"), class: "right" },
+  { head: words.size, of: ({ bytes }) => sizeOf(bytes), class: "right" },
+  { head: words.key, of: ({ key }) => <code title={key ?? ""}>{key?.slice(0, 13)}…</code> },
+  { head: words.id, of: ({ id }) => <code>{id}</code> },
+];
+
 function Last({ requests }: { requests: Request[] }) {
   const [wanted, setWanted] = useState("");
   const word = wanted.trim().toLowerCase();
   const shown = requests.filter(({ id }) => id.toLowerCase().includes(word));
-  const heads = [
-    words.time,
-    words.request,
-    words.status,
-    words.took,
-    words.database,
-    words.rows,
-    words.size,
-    words.key,
-    words.id,
-  ];
   return (
     <section class="stack">
       <div class="row">
@@ -267,45 +260,13 @@ function Last({ requests }: { requests: Request[] }) {
       {shown.length === 0 ? (
         <p class="dim">{word ? words.notFound : words.empty}</p>
       ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label={words.last}>
-          <table class="list requests">
-            <thead>
-              <tr>
-                {heads.map((name) => (
-                  <th scope="col" key={name}>
-                    {name}
-                  </th>
-                ))}
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((request) => (
-                <tr key={`${request.id} ${request.at} ${request.route}`}>
-                  <td>{new Date(request.at).toISOString().slice(11, 23)}</td>
-                  <th scope="row">
-                    <code>
-                      {request.method} {request.route}
-                    </code>
-                  </th>
-                  <td class={request.status >= 400 ? "fault" : ""}>
-                    {request.status} {request.code}
-                    {request.cut && ` ${words.cut}`}
-                  </td>
-                  <td class="right">{ms(request.totalMicros)} ms</td>
-                  <td class="right">{ms(request.dbMicros)} ms</td>
-                  <td class="right">{request.rows.toLocaleString("en")}</td>
-                  <td class="right">{sizeOf(request.bytes)}</td>
-                  <td>
-                    <code title={request.key ?? ""}>{request.key?.slice(0, 13)}…</code>
-                  </td>
-                  <td>
-                    <code>{request.id}</code>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <List
+          label={words.last}
+          class="requests"
+          rows={shown}
+          columns={COLUMNS}
+          keyOf={({ id, at, route }) => `${id} ${at} ${route}`}
+        />
       )}
     </section>
   );

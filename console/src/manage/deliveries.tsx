@@ -2,8 +2,9 @@
 import { useState } from "preact/hooks";
 import { api } from "../session";
 import { texts } from "../texts";
-import { Button, Dialog, Problem } from "../ui";
+import { Button, Dialog, Problem, useAttempt } from "../ui";
 import { jsonText } from "../values";
+import { type Column, List } from "./parts";
 
 const words = texts.webhooks;
 
@@ -49,16 +50,35 @@ export function Deliveries({
   onReload: () => void;
 }) {
   const [open, setOpen] = useState<Delivery | null>(null);
-  const [error, setError] = useState<unknown>(null);
-  const one = (method: "GET" | "POST", id: number) => {
-    setError(null);
-    const asking = api().request<Delivery>(method, `${path}/deliveries/${id}`, { retries: 0 });
-    return asking.then(setOpen, setError);
-  };
+  const [error, attempt] = useAttempt();
+  const one = (method: "GET" | "POST", id: number) =>
+    attempt(async () => setOpen(await api().request<Delivery>(method, `${path}/deliveries/${id}`, { retries: 0 })));
   const again = async (id: number) => {
     await one("POST", id);
     onReload();
   };
+  const columns: Column<Delivery>[] = [
+    {
+      head: words.id,
+      isName: true,
+      of: ({ id }) => (
+        <button type="button" class="link" aria-label={words.open(id)} onClick={() => void one("GET", id)}>
+          {id}
+        </button>
+      ),
+    },
+    {
+      head: words.state,
+      of: ({ state }) => words.states[state] ?? state,
+      class: ({ state }) => (state === "delivered" ? "" : "fault"),
+    },
+    { head: words.changes, of: ({ changes }) => changes.toLocaleString("en"), class: "right" },
+    { head: words.attempts, of: ({ attempts }) => attempts, class: "right" },
+    { head: words.status, of: statusOf },
+    { head: words.took, of: tookOf, class: "right" },
+    { head: words.attemptedAt, of: ({ attemptedAt }) => second(attemptedAt) },
+    { head: words.nextAttemptAt, of: (delivery) => nextOf(delivery, isPaused) },
+  ];
   return (
     <section class="stack">
       <div class="row">
@@ -70,7 +90,7 @@ export function Deliveries({
       {list.length === 0 ? (
         <p class="dim">{words.noDeliveries}</p>
       ) : (
-        <Table list={list} isPaused={isPaused} onOpen={(id) => void one("GET", id)} />
+        <List label={words.deliveries} class="deliveries" rows={list} columns={columns} keyOf={({ id }) => id} />
       )}
       {open && (
         <Dialog label={words.delivery(open.id)} onClose={() => setOpen(null)}>
@@ -84,59 +104,6 @@ export function Deliveries({
         </Dialog>
       )}
     </section>
-  );
-}
-
-function Table({ list, isPaused, onOpen }: { list: Delivery[]; isPaused: boolean; onOpen: (id: number) => void }) {
-  const heads = [
-    words.id,
-    words.state,
-    words.changes,
-    words.attempts,
-    words.status,
-    words.took,
-    words.attemptedAt,
-    words.nextAttemptAt,
-  ];
-  return (
-    <div class="scroll" tabIndex={0} role="region" aria-label={words.deliveries}>
-      <table class="list deliveries">
-        <thead>
-          <tr>
-            {heads.map((name) => (
-              <th scope="col" key={name}>
-                {name}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {list.map((delivery) => (
-            <tr key={delivery.id}>
-              <th scope="row">
-                <button
-                  type="button"
-                  class="link"
-                  aria-label={words.open(delivery.id)}
-                  onClick={() => onOpen(delivery.id)}
-                >
-                  {delivery.id}
-                </button>
-              </th>
-              <td class={delivery.state === "delivered" ? "" : "fault"}>
-                {words.states[delivery.state] ?? delivery.state}
-              </td>
-              <td class="right">{delivery.changes.toLocaleString("en")}</td>
-              <td class="right">{delivery.attempts}</td>
-              <td>{statusOf(delivery)}</td>
-              <td class="right">{tookOf(delivery)}</td>
-              <td>{second(delivery.attemptedAt)}</td>
-              <td>{nextOf(delivery, isPaused)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }
 

@@ -2,7 +2,8 @@
 import { useState } from "preact/hooks";
 import { api, holder, route } from "../session";
 import { texts } from "../texts";
-import { Button, Copy, Dialog, Problem, Spinner, useLoad, useTitle, Warnings } from "../ui";
+import { Button, Confirm, Problem, useAttempt, useLoad, useTitle, Warnings } from "../ui";
+import { type Column, List, Loaded, ShownOnce, TextField } from "./parts";
 
 const words = texts.keys;
 /** Characters of an id that tell keys apart; UUIDv7 begin with the time. */
@@ -50,6 +51,8 @@ export function claimsOf(text: string): object | undefined {
   }
 }
 
+const may = ({ role, access }: Key) => (role ? words.role(role) : access);
+
 /** The live keys that a key has created, or keys that it has created, and so on. */
 function liveKeysOf(id: string, keys: Key[]): Key[] {
   const made = new Set([id]);
@@ -61,19 +64,47 @@ function liveKeysOf(id: string, keys: Key[]): Key[] {
 export function Keys() {
   const [onlyLive, setOnlyLive] = useState(true);
   const [revoking, setRevoking] = useState<Key | null>(null);
-  const [error, setError] = useState<unknown>(null);
+  const [error, attempt] = useAttempt();
   const keys = useLoad(() => everyPage<Key>("keys", ({ id }) => id), []);
   useTitle(words.heading);
-  if (holder.value.access !== "full") return <p class="pad">{words.full}</p>;
   const revoke = async ({ id }: Key, withCreated: boolean) => {
     setRevoking(null);
-    setError(null);
-    await api().request("DELETE", `keys/${id}?withCreated=${withCreated}`).catch(setError);
+    await attempt(() => api().request("DELETE", `keys/${id}?withCreated=${withCreated}`));
     keys.again();
   };
   const created = revoking === null ? [] : liveKeysOf(revoking.id, keys.value ?? []);
   const called = ({ name, id }: Key) => name || id.slice(0, ID_SHOWN_CHARS);
-  const shown = keys.value?.filter(({ state }) => !onlyLive || state === "live").reverse();
+  const columns: Column<Key>[] = [
+    {
+      head: words.name,
+      isName: true,
+      of: ({ name, own }) => (
+        <>
+          {name || <span class="dim">–</span>} {own && <span class="tag main">{words.own}</span>}
+        </>
+      ),
+    },
+    { head: words.access, of: may },
+    { head: words.state, of: ({ state }) => words.states[state] ?? state },
+    { head: words.createdAt, of: ({ createdAt }) => at(createdAt) },
+    { head: words.usedAt, of: ({ lastUsedAt }) => (lastUsedAt ? at(lastUsedAt) : words.never) },
+    { head: words.expiresAt, of: ({ expiresAt }) => (expiresAt ? at(expiresAt) : words.never) },
+    { head: words.id, of: ({ id }) => <code title={id}>{id.slice(0, ID_SHOWN_CHARS)}…</code> },
+    {
+      head: "",
+      of: (key) =>
+        key.state === "live" &&
+        !key.own && (
+          <Button
+            icon="trash"
+            bare
+            look="danger"
+            label={words.revokeLabel(called(key))}
+            onClick={() => setRevoking(key)}
+          />
+        ),
+    },
+  ];
   return (
     <div class="manage">
       <h1>{words.heading}</h1>
@@ -83,92 +114,47 @@ export function Keys() {
         {words.onlyLive}
       </label>
       {error !== null && <Problem error={error} />}
-      {keys.error ? (
-        <Problem error={keys.error} again={keys.again} />
-      ) : !shown ? (
-        <Spinner label={texts.table.loading} />
-      ) : (
-        <div class="scroll" tabIndex={0} role="region" aria-label={words.heading}>
-          <table class="list">
-            <thead>
-              <tr>
-                {[
-                  words.name,
-                  words.access,
-                  words.state,
-                  words.createdAt,
-                  words.usedAt,
-                  words.expiresAt,
-                  words.id,
-                  "",
-                ].map((name) =>
-                  name ? (
-                    <th scope="col" key={name}>
-                      {name}
-                    </th>
-                  ) : (
-                    <td key="" />
-                  ),
-                )}
-              </tr>
-            </thead>
-            <tbody>
-              {shown.map((key) => (
-                <tr key={key.id} class={key.state === "live" ? "" : "over"}>
-                  <th scope="row">
-                    {key.name || <span class="dim">–</span>} {key.own && <span class="tag main">{words.own}</span>}
-                  </th>
-                  <td>{key.role ? words.role(key.role) : key.access}</td>
-                  <td>{words.states[key.state] ?? key.state}</td>
-                  <td>{at(key.createdAt)}</td>
-                  <td>{key.lastUsedAt ? at(key.lastUsedAt) : words.never}</td>
-                  <td>{key.expiresAt ? at(key.expiresAt) : words.never}</td>
-                  <td>
-                    <code title={key.id}>{key.id.slice(0, ID_SHOWN_CHARS)}…</code>
-                  </td>
-                  <td>
-                    {key.state === "live" && !key.own && (
-                      <Button
-                        icon="trash"
-                        bare
-                        look="danger"
-                        label={words.revokeLabel(called(key))}
-                        onClick={() => setRevoking(key)}
-                      />
-                    )}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-          {shown.length === 0 && <p class="dim pad">{words.none}</p>}
-        </div>
-      )}
+      <Loaded load={keys}>
+        {(all) => {
+          const shown = all.filter(({ state }) => !onlyLive || state === "live").reverse();
+          return shown.length === 0 ? (
+            <p class="dim pad">{words.none}</p>
+          ) : (
+            <List
+              label={words.heading}
+              rows={shown}
+              columns={columns}
+              keyOf={({ id }) => id}
+              isOver={({ state }) => state !== "live"}
+            />
+          );
+        }}
+      </Loaded>
       {revoking && (
-        <Dialog label={words.revoke} onClose={() => setRevoking(null)}>
-          <div class="stack">
-            <p>{words.confirm(called(revoking))}</p>
-            {created.length > 0 && (
-              <>
-                <p>{words.hasCreated}</p>
-                <ul>
-                  {created.map((key) => (
-                    <li key={key.id}>
-                      {called(key)} ({key.role ? words.role(key.role) : key.access})
-                    </li>
-                  ))}
-                </ul>
-              </>
-            )}
-            <div class="row">
-              <Button look="danger" label={words.revoke} onClick={() => void revoke(revoking, false)} />
-              {created.length > 0 && (
-                <Button look="danger" label={words.revokeAll} onClick={() => void revoke(revoking, true)} />
-              )}
-              <Button label={texts.cancel} onClick={() => setRevoking(null)} />
-            </div>
-          </div>
-        </Dialog>
+        <Confirm
+          label={words.revoke}
+          text={words.confirm(called(revoking))}
+          onYes={() => void revoke(revoking, false)}
+          onClose={() => setRevoking(null)}
+          answers={
+            created.length > 0 && (
+              <Button look="danger" label={words.revokeAll} onClick={() => void revoke(revoking, true)} />
+            )
+          }
+        >
+          {created.length > 0 && (
+            <>
+              <p>{words.hasCreated}</p>
+              <ul>
+                {created.map((key) => (
+                  <li key={key.id}>
+                    {called(key)} ({may(key)})
+                  </li>
+                ))}
+              </ul>
+            </>
+          )}
+        </Confirm>
       )}
     </div>
   );
@@ -182,7 +168,7 @@ function Create({ onCreated }: { onCreated: () => void }) {
   const [claims, setClaims] = useState("");
   const [expires, setExpires] = useState(ends ? "1h" : "90d");
   const [created, setCreated] = useState<{ key: string; warnings?: string[] } | null>(null);
-  const [error, setError] = useState<unknown>(null);
+  const [error, attempt] = useAttempt();
   const [isWrong, setWrong] = useState(false);
   const roles = useLoad(roleNames, []);
   const role = grant.startsWith("role:") ? grant.slice("role:".length) : null;
@@ -191,9 +177,8 @@ function Create({ onCreated }: { onCreated: () => void }) {
     const own = claimsOf(claims);
     setWrong(role !== null && !own);
     if (role !== null && !own) return;
-    setError(null);
     setCreated(null);
-    try {
+    await attempt(async () => {
       const body = {
         name,
         ...(role === null ? { access: grant } : { role, claims: own }),
@@ -202,23 +187,13 @@ function Create({ onCreated }: { onCreated: () => void }) {
       setCreated(await api().request("POST", "keys", { body, retries: 0 }));
       setName("");
       onCreated();
-    } catch (refused) {
-      setError(refused);
-    }
+    });
   };
   const lifetimes = Object.entries(ends ? { "1h": "1 h", ...words.lifetimes } : words.lifetimes);
   return (
     <>
       <form onSubmit={(event) => void submit(event)}>
-        <label>
-          {words.name}
-          <input
-            value={name}
-            placeholder={words.nameHint}
-            maxLength={100}
-            onInput={(event) => setName(event.currentTarget.value)}
-          />
-        </label>
+        <TextField label={words.name} value={name} placeholder={words.nameHint} maxLength={100} onChange={setName} />
         <label>
           {words.access}
           <select value={grant} onChange={(event) => setGrant(event.currentTarget.value)}>
@@ -235,17 +210,15 @@ function Create({ onCreated }: { onCreated: () => void }) {
           </select>
         </label>
         {role !== null && (
-          <label>
-            {words.claims}
-            <input
-              class="mono"
-              value={claims}
-              placeholder='{"sub": 7}'
-              title={words.claimsHint}
-              aria-invalid={isWrong || undefined}
-              onInput={(event) => setClaims(event.currentTarget.value)}
-            />
-          </label>
+          <TextField
+            label={words.claims}
+            isCode
+            value={claims}
+            placeholder='{"sub": 7}'
+            title={words.claimsHint}
+            isWrong={isWrong}
+            onChange={setClaims}
+          />
         )}
         <label>
           {words.lifetime}
@@ -267,15 +240,9 @@ function Create({ onCreated }: { onCreated: () => void }) {
       )}
       {error !== null && <Problem error={error} />}
       {created && (
-        <div class="notice created" role="status">
-          <p>{words.created}</p>
-          <pre class="code">{created.key}</pre>
+        <ShownOnce text={created.key} hint={words.created} copy={words.copy} onDone={() => setCreated(null)}>
           <Warnings of={created.warnings} />
-          <div class="row">
-            <Copy text={created.key} label={words.copy} done={words.copied} />
-            <Button label={words.done} onClick={() => setCreated(null)} />
-          </div>
-        </div>
+        </ShownOnce>
       )}
     </>
   );

@@ -1,11 +1,12 @@
 // The roles of the project: their files, and a look at the console as one of their keys.
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { api, beginTest, holder, keep, kept, to } from "../session";
+import { api, beginTest, keep, kept, to } from "../session";
 import { texts } from "../texts";
-import { Button, Dialog, Icon, Problem, Spinner, useLoad, useTitle, Warnings } from "../ui";
+import { Button, Confirm, Icon, Problem, useAttempt, useLoad, useTitle, Warnings } from "../ui";
 import { jsonText } from "../values";
 import { claimsOf, roleNames } from "./keys";
+import { Loaded, TextField } from "./parts";
 
 const words = texts.roles;
 const TEST_LIFETIME = "15m";
@@ -25,34 +26,31 @@ const told = signal<{ role: string; warnings: string[] | undefined } | null>(nul
 export function Roles({ name }: { name: string }) {
   const roles = useLoad(roleNames, []);
   useTitle(words.heading);
-  if (holder.value.access !== "full") return <p class="pad">{texts.keys.full}</p>;
   return (
     <div class="manage">
       <h1>{words.heading}</h1>
       <p class="dim">{words.hint}</p>
       <div class="role">
         <nav aria-label={words.heading}>
-          {roles.error ? (
-            <Problem error={roles.error} again={roles.again} />
-          ) : !roles.value ? (
-            <Spinner label={texts.table.loading} />
-          ) : (
-            <ul>
-              {roles.value.length === 0 && <li class="dim">{words.none}</li>}
-              {roles.value.map((own) => (
-                <li key={own}>
-                  <a class="side-link" href={to("roles", [own])} aria-current={own === name ? "page" : undefined}>
-                    <Icon name="lock" /> {own}
+          <Loaded load={roles}>
+            {(list) => (
+              <ul>
+                {list.length === 0 && <li class="dim">{words.none}</li>}
+                {list.map((own) => (
+                  <li key={own}>
+                    <a class="side-link" href={to("roles", [own])} aria-current={own === name ? "page" : undefined}>
+                      <Icon name="lock" /> {own}
+                    </a>
+                  </li>
+                ))}
+                <li>
+                  <a class="side-link" href={to("roles", [NEW])} aria-current={name === NEW ? "page" : undefined}>
+                    <Icon name="plus" /> {words.create}
                   </a>
                 </li>
-              ))}
-              <li>
-                <a class="side-link" href={to("roles", [NEW])} aria-current={name === NEW ? "page" : undefined}>
-                  <Icon name="plus" /> {words.create}
-                </a>
-              </li>
-            </ul>
-          )}
+              </ul>
+            )}
+          </Loaded>
         </nav>
         {name === NEW ? <Editor name="" text={TEMPLATE} /> : name && <Stored name={name} />}
       </div>
@@ -62,12 +60,7 @@ export function Roles({ name }: { name: string }) {
 
 function Stored({ name }: { name: string }) {
   const file = useLoad(() => api().request("GET", `roles/${encodeURIComponent(name)}`), [name]);
-  if (file.error) return <Problem error={file.error} again={file.again} />;
-  return file.value === undefined ? (
-    <Spinner label={texts.table.loading} />
-  ) : (
-    <Editor name={name} text={`${jsonText(file.value, 2)}\n`} />
-  );
+  return <Loaded load={file}>{(role) => <Editor name={name} text={`${jsonText(role, 2)}\n`} />}</Loaded>;
 }
 
 function Editor({ name, text }: { name: string; text: string }) {
@@ -76,16 +69,15 @@ function Editor({ name, text }: { name: string; text: string }) {
   const [file, setFile] = useState(() => kept(draft, text));
   const [saved, setSaved] = useState(text);
   const [claims, setClaims] = useState("");
-  const [error, setError] = useState<unknown>(null);
+  const [error, tryTo] = useAttempt();
   const [isDone, setDone] = useState(false);
   const [isWrong, setWrong] = useState(false);
   const [isRemoving, setRemoving] = useState(false);
   const path = `roles/${encodeURIComponent(wanted.trim())}`;
   const attempt = async (change: () => Promise<void>) => {
-    setError(null);
     setDone(false);
     told.value = null;
-    await change().catch(setError);
+    await tryTo(change);
   };
   const change = (next: string) => {
     setFile(next);
@@ -123,12 +115,7 @@ function Editor({ name, text }: { name: string; text: string }) {
   return (
     <div class="stack">
       <form onSubmit={save}>
-        {!name && (
-          <label>
-            {words.name}
-            <input value={wanted} required maxLength={64} onInput={(event) => setWanted(event.currentTarget.value)} />
-          </label>
-        )}
+        {!name && <TextField label={words.name} value={wanted} required maxLength={64} onChange={setWanted} />}
         <label class="wide">
           {words.file}
           <textarea
@@ -173,15 +160,12 @@ function Editor({ name, text }: { name: string; text: string }) {
         </section>
       )}
       {isRemoving && (
-        <Dialog label={words.remove} onClose={() => setRemoving(false)}>
-          <div class="stack">
-            <p>{words.confirm(name)}</p>
-            <div class="row">
-              <Button look="danger" label={words.remove} onClick={() => void remove()} />
-              <Button label={texts.cancel} onClick={() => setRemoving(false)} />
-            </div>
-          </div>
-        </Dialog>
+        <Confirm
+          label={words.remove}
+          text={words.confirm(name)}
+          onYes={() => void remove()}
+          onClose={() => setRemoving(false)}
+        />
       )}
     </div>
   );

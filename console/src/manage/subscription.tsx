@@ -5,6 +5,7 @@ import { databases, loadTables, tables } from "../schema";
 import { texts } from "../texts";
 import { parsed } from "../values";
 import { claimsOf } from "./keys";
+import { TextField } from "./parts";
 
 const words = texts.webhooks;
 const TYPES = Object.keys(words.types);
@@ -72,17 +73,16 @@ export function SubscriptionFields({
             ))}
         </select>
       </label>
-      <label class="grow">
-        {words.condition}
-        <input
-          class="mono"
-          value={condition}
-          placeholder='{"status": "paid"}'
-          title={words.conditionHint}
-          aria-invalid={isWrong || undefined}
-          onInput={(event) => onChange({ condition: event.currentTarget.value })}
-        />
-      </label>
+      <TextField
+        label={words.condition}
+        class="grow"
+        isCode
+        value={condition}
+        placeholder='{"status": "paid"}'
+        title={words.conditionHint}
+        isWrong={isWrong}
+        onChange={(condition) => onChange({ condition })}
+      />
       {TYPES.map((type) => (
         <label class="check" key={type}>
           <input

@@ -2,10 +2,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, to } from "../session";
 import { texts } from "../texts";
-import { Button, Copy, Dialog, Icon, Problem, Spinner } from "../ui";
+import { Button, Confirm, Icon, Problem, Spinner, useAttempt } from "../ui";
 import { jsonText } from "../values";
 import { Deliveries, type Delivery, Response } from "./deliveries";
 import { at, everyPage } from "./keys";
+import { ShownOnce, TextField } from "./parts";
 
 const words = texts.webhooks;
 /** For how long an endpoint fails before the page warns of it. */
@@ -57,15 +58,17 @@ export function Failing({ webhook: { name, paused, failingSince } }: { webhook: 
   );
 }
 
-export const Secret = ({ text, hint, onDone }: { text: string; hint: string; onDone: () => void }) => (
-  <div class="notice created" role="status">
-    <p>{hint}</p>
-    <pre class="code">{text}</pre>
-    <div class="row">
-      <Copy text={text} label={words.copy} done={words.copied} />
-      <Button label={words.done} onClick={onDone} />
-    </div>
-  </div>
+export const UrlField = ({ url, onChange }: { url: string; onChange: (url: string) => void }) => (
+  <TextField
+    label={words.url}
+    class="grow"
+    type="url"
+    value={url}
+    required
+    placeholder="https://example.com/hook"
+    maxLength={2048}
+    onChange={onChange}
+  />
 );
 
 export function OneWebhook({ name }: { name: string }) {
@@ -75,13 +78,12 @@ export function OneWebhook({ name }: { name: string }) {
   const [tested, setTested] = useState<Attempt | "waiting" | null>(null);
   const [asking, setAsking] = useState<"renewal" | "removal" | null>(null);
   const [isSaved, setSaved] = useState(false);
-  const [error, setError] = useState<unknown>(null);
+  const [error, tryTo] = useAttempt();
   const path = `webhooks/${encodeURIComponent(name)}`;
   const attempt = async (work: () => Promise<void>) => {
-    setError(null);
     setSaved(false);
     setAsking(null);
-    await work().catch(setError);
+    await tryTo(work);
   };
   const read = () =>
     attempt(async () => {
@@ -143,7 +145,7 @@ export function OneWebhook({ name }: { name: string }) {
             )}
           </div>
           {webhook.paused && <p class="dim">{words.pauseHint}</p>}
-          {secret && <Secret text={secret} hint={words.renewed} onDone={() => setSecret(null)} />}
+          {secret && <ShownOnce text={secret} hint={words.renewed} copy={words.copy} onDone={() => setSecret(null)} />}
           {tested === "waiting" && <Spinner label={words.testing} />}
           {tested && tested !== "waiting" && (
             <div class={tested.delivered ? "notice tested" : "notice tested danger"} role="status">
@@ -152,20 +154,22 @@ export function OneWebhook({ name }: { name: string }) {
             </div>
           )}
           <Deliveries path={path} list={deliveries} isPaused={webhook.paused} onReload={() => void read()} />
-          {asking && (
-            <Dialog label={asking === "renewal" ? words.renew : words.remove} onClose={() => setAsking(null)}>
-              <div class="stack">
-                <p>{asking === "renewal" ? words.confirmRenewal(name) : words.confirmRemoval(name)}</p>
-                <div class="row">
-                  {asking === "renewal" ? (
-                    <Button look="main" label={words.renew} onClick={() => void renew()} />
-                  ) : (
-                    <Button look="danger" label={words.remove} onClick={() => void remove()} />
-                  )}
-                  <Button label={texts.cancel} onClick={() => setAsking(null)} />
-                </div>
-              </div>
-            </Dialog>
+          {asking === "renewal" && (
+            <Confirm
+              label={words.renew}
+              text={words.confirmRenewal(name)}
+              look="main"
+              onYes={() => void renew()}
+              onClose={() => setAsking(null)}
+            />
+          )}
+          {asking === "removal" && (
+            <Confirm
+              label={words.remove}
+              text={words.confirmRemoval(name)}
+              onYes={() => void remove()}
+              onClose={() => setAsking(null)}
+            />
           )}
         </>
       )}
@@ -181,16 +185,7 @@ function Url({ url, onSave }: { url: string; onSave: (url: string) => void }) {
   };
   return (
     <form onSubmit={submit}>
-      <label class="grow">
-        {words.url}
-        <input
-          type="url"
-          value={wanted}
-          required
-          maxLength={2048}
-          onInput={(event) => setWanted(event.currentTarget.value)}
-        />
-      </label>
+      <UrlField url={wanted} onChange={setWanted} />
       <Button type="submit" label={words.saveUrl} disabled={wanted === url} />
     </form>
   );
