@@ -311,7 +311,7 @@ function Preview({
             <pre class="code" tabIndex={0}>
               {signed}
             </pre>
-            <Copy text={signed} label={words.copy} done={words.copied} />
+            <Copy text={signed} label={words.copy} done={texts.table.copied} />
           </div>
         )}
         <div class="row">
@@ -329,7 +329,7 @@ function Preview({
           {file.private ? (
             mayWrite && <Button icon="link" label={words.sign} onClick={() => void sign()} />
           ) : (
-            <Copy text={file.url} label={words.copy} done={words.copied} />
+            <Copy text={file.url} label={words.copy} done={texts.table.copied} />
           )}
           <span class="grow" />
           {mayWrite && !isAsking && (

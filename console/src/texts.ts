@@ -310,7 +310,6 @@ export const texts = {
     open: "Open",
     download: "Download",
     copy: "Copy link",
-    copied: "Copied",
     close: "Close",
     progress: (name: string) => `Upload of ${name}`,
     done: "done",
