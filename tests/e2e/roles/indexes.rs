@@ -138,7 +138,8 @@ async fn rules_through_relations_use_the_indexes_of_foreign_keys(host: Host) {
     count_reads();
     let db = TestDb::new(host, TABLES).await;
     let of_label = json!({"labels": {"some": {"id": {"claim": "label"}}}});
-    for rows in [json!({"person": {"some": {"id": {"claim": "label"}}}}), of_label] {
+    let of_person = json!({"person": {"some": {"tasks": {"some": {"labels": {"some": {"id": {"claim": "label"}}}}}}}});
+    for rows in [json!({"person": {"some": {"id": {"claim": "label"}}}}), of_label, of_person] {
         let rule = json!({"read": {"rows": rows}, "update": {"rows": rows}});
         let caller = Caller::new(&db, [("tasks", rule)], json!({"label": 8}));
         for rest in ["tasks", "tasks?limit=2&count=true", "tasks?query={\"title\":{\"ne\":\"x\"}}"] {

@@ -348,7 +348,7 @@ async fn a_rule_must_name_existing_relations(host: Host) {
     let text = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(text.contains("`teams` AS `related1` WHERE `related1`.`id` = `docs`.`team_id`"), "{text}");
     assert!(
-        text.contains("`related2`.`person_id` = ?), with 7") || text.contains("`related2`.`person_id` = ?)), with 7"),
+        text.contains("`related1`.`id` IN (SELECT `related2`.`team_id`") && text.contains("`person_id` = ?)), with 7"),
         "{text}"
     );
     let folded = json!({"team": {"some": {"name": {"claim": "team"}}}});

@@ -102,9 +102,34 @@ fn exists(sql: &mut Builder, scope: &Scope<'_>, exists: Exists) {
     });
     if let Some(filter) = exists.filter {
         sql.syntax(" AND ");
-        write(sql, &inner, filter);
+        of_subquery(sql, &inner, filter);
     }
     sql.syntax(")");
+}
+
+/// Writes a condition in the WHERE of a subquery, where NULL means FALSE. MariaDB joins the tables of a nested IN with the
+/// outer ones, and so begins at the best index; it would try a nested EXISTS for each record.
+fn of_subquery(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
+    match predicate {
+        Predicate::All(parts) if !parts.is_empty() => {
+            group(sql, " AND ", parts, |sql, part| of_subquery(sql, scope, part));
+        }
+        Predicate::Exists(subquery) if subquery.on.len() == 1 => {
+            let Exists { table, joins, on, filter } = *subquery;
+            let names = RelatedNames::free(scope);
+            let inner = table.named_scope(&names);
+            sql.joined(" AND ", on, |sql, (outer, own)| {
+                sql.qualified(scope, outer).syntax(" IN (SELECT ").qualified(&inner, own);
+            });
+            select::from(sql, joins, None, &inner);
+            if let Some(filter) = filter {
+                sql.syntax(" WHERE ");
+                of_subquery(sql, &inner, filter);
+            }
+            sql.syntax(")");
+        }
+        other => write(sql, scope, other),
+    }
 }
 
 fn group<T>(sql: &mut Builder, words: &'static str, parts: Vec<T>, write: impl FnMut(&mut Builder, T)) {
