@@ -169,7 +169,8 @@ export const sql = ({ database, call }) => ({
     await tab.keys("Escape");
     await write(tab, "SELECT 2");
     await tab.page.reload();
-    assert.equal(await tab.page.$eval(".sql .head select", ({ value }) => value), database);
+    const chosen = await tab.page.waitForSelector(".sql .head select");
+    assert.equal(await chosen.evaluate(({ value }) => value), database);
     await tab.press("Saved 1");
     await tab.press(`all of many ${database} SELECT seq FROM many`);
     await tab.press("Run");

@@ -53,21 +53,37 @@ fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
     Some(value.to_str().expect("a readable header"))
 }
 
-/// Decodes the bytes of a body as far as they were received.
-fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
-    fn write(mut decoder: impl Write, body: &[u8]) {
-        decoder.write_all(body).expect("a sound body");
-        decoder.flush().expect("a sound body");
+enum Decoder {
+    Gzip(flate2::write::GzDecoder<Vec<u8>>),
+    Brotli(Box<brotli::DecompressorWriter<Vec<u8>>>),
+    Zstd(zstd::stream::write::Decoder<'static, Vec<u8>>),
+}
+
+impl Decoder {
+    fn new(coding: &str) -> Self {
+        match coding {
+            "gzip" => Self::Gzip(flate2::write::GzDecoder::new(Vec::new())),
+            // The decoder's buffer must be large, since each write produces at most one buffer of output.
+            "br" => Self::Brotli(Box::new(brotli::DecompressorWriter::new(Vec::new(), 1 << 20))),
+            "zstd" => Self::Zstd(zstd::stream::write::Decoder::new(Vec::new()).expect("a decoder")),
+            other => panic!("no coding that was accepted: {other}"),
+        }
     }
-    let mut plain = Vec::new();
-    match coding {
-        "gzip" => write(flate2::write::GzDecoder::new(&mut plain), body),
-        // The decoder's buffer must be large, since each write produces at most one buffer of output.
-        "br" => write(brotli::DecompressorWriter::new(&mut plain, 1 << 20), body),
-        "zstd" => write(zstd::stream::write::Decoder::new(&mut plain).expect("a decoder"), body),
-        other => panic!("no coding that was accepted: {other}"),
+
+    /// Returns all that was decoded so far.
+    fn decode(&mut self, bytes: &[u8]) -> &[u8] {
+        let decoder: &mut dyn Write = match self {
+            Self::Gzip(decoder) => decoder,
+            Self::Brotli(decoder) => decoder,
+            Self::Zstd(decoder) => decoder,
+        };
+        decoder.write_all(bytes).and_then(|()| decoder.flush()).expect("a sound body");
+        match self {
+            Self::Gzip(decoder) => decoder.get_ref(),
+            Self::Brotli(decoder) => decoder.get_ref(),
+            Self::Zstd(decoder) => decoder.get_ref(),
+        }
     }
-    plain
 }
 
 async fn answers_are_compressed_in_every_form(host: Host) {
@@ -85,7 +101,7 @@ async fn answers_are_compressed_in_every_form(host: Host) {
                 assert_eq!(header(&response, "vary"), Some("Accept, Accept-Encoding"));
                 let body = response.bytes().await.expect("a whole body");
                 assert!(body.len() < plain.body.len() / 2, "{coding}: {}", body.len());
-                assert!(decoded(coding, &body) == plain.body, "{coding} {form} {rest}");
+                assert!(Decoder::new(coding).decode(&body) == plain.body, "{coding} {form} {rest}");
             }
         }
     }
@@ -171,9 +187,11 @@ async fn rows_that_are_ready_do_not_wait_for_later_ones(host: Host) {
         let response = begun.await;
         assert_eq!(header(&response, "content-encoding"), Some(coding));
         let mut chunks = response.bytes_stream();
-        let mut body = Vec::new();
-        while !String::from_utf8_lossy(&decoded(coding, &body)).contains("row number 4000x") {
-            body.extend(chunks.next().await.expect("more of it").expect("bytes"));
+        let mut decoder = Decoder::new(coding);
+        let mut is_ready = false;
+        while !is_ready {
+            let chunk = chunks.next().await.expect("more of it").expect("bytes");
+            is_ready = String::from_utf8_lossy(decoder.decode(&chunk)).contains("row number 4000x");
         }
         let thread = eventually("the statement runs", Duration::from_secs(10), || async { thread_of(&mark) }).await;
         shared().root_sql(&format!("KILL QUERY {thread}")).expect("the kill");
@@ -265,7 +283,7 @@ async fn a_compressed_page_is_whole_beside_a_body_that_nobody_reads(_: Host) {
             let answer = send(page.clone().at(url).bytes("x".repeat(100_000)), "gzip").await;
             assert_eq!(header(&answer, "content-encoding"), Some("gzip"), "{url}{path}");
             let body = answer.bytes().await.expect("a whole body");
-            assert!(decoded("gzip", &body) == plain.body, "{url}{path}: other bytes");
+            assert!(Decoder::new("gzip").decode(&body) == plain.body, "{url}{path}: other bytes");
         }
     }
 }
