@@ -325,6 +325,34 @@ impl Predicate {
         }
     }
 
+    /// Whether a pattern in the condition may take long. A pattern whose only wildcards are `%` at its end is matched in one
+    /// pass, and an index can serve it. A search for a text inside of another is fast, but not a thousand of them.
+    fn is_slow(&self) -> bool {
+        let starts_with_wildcard = |pattern: &Operand| match &pattern.param {
+            Param::Text(text) => text.trim_end_matches('%').contains(['%', '_']),
+            _ => false,
+        };
+        match self {
+            Self::Regexp(..) | Self::Guarded(..) => true,
+            Self::Like(_, LikePattern::Raw, pattern) => starts_with_wildcard(pattern),
+            Self::Like(_, LikePattern::Literal, pattern) => {
+                matches!(&pattern.param, Param::Text(text) if text.starts_with('%'))
+            }
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::is_slow),
+            Self::Not(part) | Self::Untrue(part) => part.is_slow(),
+            Self::Exists(exists) => exists.filter.as_ref().is_some_and(Self::is_slow),
+            // All variants are listed, so that a new variant needs a decision.
+            Self::Compare(..)
+            | Self::Same(..)
+            | Self::In(..)
+            | Self::Between(..)
+            | Self::IsNull(_)
+            | Self::Match(_)
+            | Self::Ordered(..)
+            | Self::OrderedNull(_) => false,
+        }
+    }
+
     fn has_search(&self) -> bool {
         match self {
             Self::Match(_) | Self::Ordered(..) | Self::OrderedNull(_) | Self::Exists(_) => true,

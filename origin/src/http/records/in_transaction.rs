@@ -11,8 +11,8 @@ use crate::query::catalog::{Layout, Traits};
 use crate::query::plan::include::Included;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{
-    ChangeAnswer, InsertAnswer, KeyedReread, MaxAffected, Param, Plan, Precondition, Reread, Select, TransactionSteps,
-    Verification,
+    ChangeAnswer, InsertAnswer, KeyedReread, MaxAffected, Param, Plan, Precondition, Predicate, Reread, Select,
+    TransactionSteps, Verification,
 };
 use crate::query::sql::{self, Statement};
 use shared::error::{ErrorCode, Problem};
@@ -77,10 +77,13 @@ impl InTransaction<'_, '_> {
                 self.insert(statements, answer).await
             }
             Plan::Update(update, steps) => {
-                self.change(sql::update(update, self.scope), steps).await.map(OperationAnswer::from)
+                let scope = self.scope;
+                let render = |among: Option<_>| sql::update(update.among(among), scope);
+                self.change(render, steps).await.map(OperationAnswer::from)
             }
             Plan::Delete(delete, steps) => {
-                self.change(vec![sql::delete(delete, self.scope)], steps).await.map(OperationAnswer::from)
+                let statement = sql::delete(delete, self.scope);
+                self.change(|_| vec![statement], steps).await.map(OperationAnswer::from)
             }
         }
     }
@@ -102,7 +105,7 @@ impl InTransaction<'_, '_> {
 
     async fn change(
         &mut self,
-        statements: Vec<Statement>,
+        render: impl FnOnce(Option<Predicate>) -> Vec<Statement>,
         steps: Option<Box<TransactionSteps>>,
     ) -> Result<Vec<u8>, Failure> {
         let TransactionSteps { precondition, max_affected, is_dry_run, reread, verifications, answer } =
@@ -118,8 +121,9 @@ impl InTransaction<'_, '_> {
             Some(reread) => self.keys(reread, max_affected).await?,
             None => Vec::new(),
         };
+        // READ COMMITTED locks no gaps: another transaction may have made other records match before the update.
+        let statements = render(keyed.map(|keyed| keyed.among(&keys)));
         let written = self.execute(statements, is_dry_run, max_affected, (&verifications, &keys)).await?;
-        // READ COMMITTED locks no gaps: another transaction may have added matching records before the update.
         if keyed.is_some() && keys.len() as u64 != written.affected {
             return Err(DbError::RowsAdded.into());
         }

@@ -4,7 +4,7 @@ use super::access;
 use super::bind::{self, BindFor};
 use super::related::exists;
 use super::scope::Scope;
-use super::{ColumnRef, LikePattern, Operand, Param, Predicate, Search};
+use super::{ColumnRef, LikePattern, Param, Predicate, Search};
 use crate::query::catalog::{Column, Kind, Table};
 use shared::error::{ErrorCode, Faults, Problem};
 use shared::ident::shown;
@@ -88,39 +88,12 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     })
 }
 
-/// Guards a slow pattern by the role's rule for the statement's action, so that only allowed records are matched: the
-/// duration of a match would reveal the values of other records. A search for a text is fast, but not a thousand of them.
+/// Guards a slow pattern by the rule of its table for the statement's action, so that only allowed records are matched:
+/// the duration of a match would reveal the values of other records.
 fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
     let rule = || access::own_rule(source, scope);
-    let is_slow = |pattern: &Operand| match &pattern.param {
-        // A pattern whose only wildcards are `%` at its end is matched in one pass, and an index can serve it.
-        Param::Text(text) => text.trim_end_matches('%').contains(['%', '_']),
-        _ => false,
-    };
-    let is_guarded = match &predicate {
-        Predicate::Regexp(..) => true,
-        Predicate::Like(_, LikePattern::Raw, pattern) => is_slow(pattern),
-        Predicate::Like(_, LikePattern::Literal, pattern) => {
-            matches!(&pattern.param, Param::Text(text) if text.starts_with('%'))
-        }
-        // All variants are listed, so that a new variant needs a decision.
-        Predicate::Compare(..)
-        | Predicate::Same(..)
-        | Predicate::In(..)
-        | Predicate::Between(..)
-        | Predicate::IsNull(_)
-        | Predicate::Match(_)
-        | Predicate::Ordered(..)
-        | Predicate::OrderedNull(_)
-        | Predicate::All(_)
-        | Predicate::Any(_)
-        | Predicate::Not(_)
-        | Predicate::Guarded(..)
-        | Predicate::Untrue(_)
-        | Predicate::Exists(_) => false,
-    };
     Ok(match predicate {
-        predicate if is_guarded => match rule() {
+        predicate if predicate.is_slow() => match rule() {
             Some(rule) => Predicate::Guarded(Box::new(rule), Box::new(predicate)),
             None => predicate,
         },

@@ -1,6 +1,6 @@
 //! Resolves the option `include`: one read for each relation, which runs for the keys of many records at once.
 
-use super::access::and;
+use super::access::{and, restricted};
 use super::filter::predicate;
 use super::keyset::{is_exact, stored};
 use super::output::{self, Cells};
@@ -213,7 +213,7 @@ fn resolve_one(
             }
         }
     }
-    let select = Select { joins, filter: and(filter, rule), order, ..Select::of(output, layout) };
+    let select = Select { joins, filter: restricted(filter, rule), order, ..Select::of(output, layout) };
     Ok(Included { table: table.clone(), parent_cells, key, batch, limit: include.limit, select, includes })
 }
 

@@ -1,6 +1,6 @@
 //! Resolves read operations to SELECT plans.
 
-use super::access::{self, and};
+use super::access::{self, and, restricted};
 use super::bind::{self, BindFor};
 use super::filter::{IdPurpose, by_id, no_expansion, predicate, searchable};
 use super::include;
@@ -39,9 +39,13 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>, pag
     let order = order(read, cells.as_ref(), search.as_ref(), scope)?;
     check(read, cells.as_ref(), &group, &order, scope)?;
     let (output, layout, keys) = finish(cells, scope);
+    let filter = filter(read, search, scope)?.map(|filter| {
+        let rules = access::rules_of_inner_joins(&joins, scope);
+        rules.iter().fold(filter, |filter, rule| access::guarded_by(rule, filter))
+    });
     let mut select = Select {
         joins,
-        filter: and(filter(read, search, scope)?, rule),
+        filter: restricted(filter, rule),
         group,
         rows: read.rows,
         order,

@@ -1,6 +1,6 @@
 //! Tables that a statement reaches by relations, and conditions on their records.
 
-use super::access::{self, Rights, TableAccess, and};
+use super::access::{self, Rights, TableAccess, restricted};
 use super::filter::predicate;
 use super::scope::Scope;
 use super::{ColumnRef, Join, Predicate};
@@ -208,7 +208,7 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
         (Quantifier::Every, Some(condition)) => Some(Predicate::Untrue(Box::new(condition))),
         (Quantifier::Some | Quantifier::None, condition) => condition,
     };
-    let filter = and(condition, rule);
+    let filter = restricted(condition, rule);
     let exists = Predicate::Exists(Box::new(Exists { table: table.clone(), joins, on, filter }));
     Ok(match related.quantifier {
         Quantifier::Some => exists,

@@ -7,7 +7,7 @@ use super::filter::{IdPurpose, by_id};
 use super::keyset::stored;
 use super::output::Cells;
 use super::scope::Scope;
-use super::{ColumnChange, ColumnRef, Expression, Operand, Output, Param, Predicate, Select};
+use super::{ColumnChange, ColumnRef, Expression, Operand, Output, Param, Predicate, Select, Update};
 use crate::query::catalog::{Column, Kind, Layout, Table};
 use shared::envelope::ColumnLabels;
 use shared::error::{ErrorCode, Problem};
@@ -318,6 +318,14 @@ impl Verification {
     }
 }
 
+impl Update {
+    /// Limits the update to these records.
+    pub fn among(mut self, records: Option<Predicate>) -> Self {
+        self.filter = and(Some(self.filter), records).unwrap_or(Predicate::Any(Vec::new()));
+        self
+    }
+}
+
 impl KeyedReread {
     /// Selects the keys, one more than a response or `maxAffected` allows, to show that there are too many.
     pub fn keys(&self) -> Select {
@@ -332,17 +340,34 @@ impl KeyedReread {
     pub fn select(&self, keys: Vec<Vec<Param>>) -> Select {
         let order: Vec<_> = self.columns.iter().map(|(at, ..)| *at).collect();
         let of_key = |key: Vec<Param>| {
-            let parts = self.columns.iter().zip(key).map(|((at, kind, new), old)| {
-                let operand = new.clone().or_else(|| stored(*kind, old));
-                let column_ref = ColumnRef { source: 0, column: *at };
-                match operand {
-                    Some(operand) => Predicate::Compare(column_ref, Comparison::Equal, operand),
-                    None => Predicate::Any(Vec::new()),
-                }
-            });
+            let parts = self
+                .columns
+                .iter()
+                .zip(key)
+                .map(|((at, kind, new), old)| equal(*at, new.clone().or_else(|| stored(*kind, old))));
             Predicate::All(parts.collect())
         };
         self.returning.select(Predicate::Any(keys.into_iter().map(of_key).collect()), &order)
+    }
+
+    /// The condition for the records of these keys, before the update.
+    pub fn among(&self, keys: &[Vec<Param>]) -> Predicate {
+        if let [(at, kind, _)] = self.columns.as_slice() {
+            let operands = keys.iter().flatten().filter_map(|key| stored(*kind, key.clone()));
+            return Predicate::In(ColumnRef { source: 0, column: *at }, operands.collect());
+        }
+        let of_key = |key: &Vec<Param>| {
+            let parts = self.columns.iter().zip(key);
+            Predicate::All(parts.map(|((at, kind, _), part)| equal(*at, stored(*kind, part.clone()))).collect())
+        };
+        Predicate::Any(keys.iter().map(of_key).collect())
+    }
+}
+
+fn equal(column: usize, operand: Option<Operand>) -> Predicate {
+    match operand {
+        Some(operand) => Predicate::Compare(ColumnRef { source: 0, column }, Comparison::Equal, operand),
+        None => Predicate::Any(Vec::new()),
     }
 }
 

@@ -22,6 +22,41 @@ pub(in crate::query) fn and(condition: Option<Predicate>, rule: Option<Predicate
     }
 }
 
+/// Adds a rule to a caller's condition. The rule also guards what is slow in the condition, whichever table it reads: its
+/// time would reveal what faster parts of the condition found in a hidden record.
+pub(in crate::query::plan) fn restricted(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
+    let condition = match (condition, &rule) {
+        (Some(condition), Some(rule)) => Some(guarded_by(rule, condition)),
+        (condition, _) => condition,
+    };
+    and(condition, rule)
+}
+
+pub(in crate::query::plan) fn guarded_by(rule: &Predicate, condition: Predicate) -> Predicate {
+    let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| guarded_by(rule, part)).collect();
+    match condition {
+        Predicate::All(parts) => Predicate::All(all(parts)),
+        Predicate::Any(parts) => Predicate::Any(all(parts)),
+        Predicate::Not(part) => Predicate::Not(Box::new(guarded_by(rule, *part))),
+        Predicate::Guarded(guard, part) if *guard == *rule => Predicate::Guarded(guard, part),
+        slow if slow.is_slow() => Predicate::Guarded(Box::new(rule.clone()), Box::new(slow)),
+        fast => fast,
+    }
+}
+
+/// Returns the rules of tables whose records all rows of the statement have, apart from the rule that [`restrict`] returns.
+pub(in crate::query::plan) fn rules_of_inner_joins(joins: &[Join], scope: &Scope<'_>) -> Vec<Predicate> {
+    let mut rules = Vec::new();
+    for (at, join) in joins.iter().enumerate() {
+        match join.kind {
+            JoinKind::Inner => rules.extend(read_rule(at + 1, scope)),
+            JoinKind::Left => {}
+            JoinKind::Right => rules.clear(),
+        }
+    }
+    rules
+}
+
 /// Adds the rules of the tables to the ON of joins, so that an outer join keeps the other table's record. Returns the
 /// rule that must go into WHERE: that of the root table, or of the last table that is joined by RIGHT JOIN, which keeps
 /// all rows of its own table.
@@ -34,7 +69,7 @@ pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) ->
             JoinKind::Right => std::mem::replace(&mut kept, own),
         };
         let on = std::mem::replace(&mut join.on, Predicate::All(Vec::new()));
-        if let Some(on) = and(Some(on), rule) {
+        if let Some(on) = restricted(Some(on), rule) {
             join.on = on;
         }
     }
