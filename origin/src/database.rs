@@ -33,8 +33,10 @@ pub mod run;
 #[cfg(feature = "bench")]
 pub mod sample;
 pub mod schema_cache;
+pub mod schema_change;
 mod schema_reader;
 pub(crate) mod single_flight;
+pub mod table_definition;
 pub mod table_loader;
 pub mod transaction;
 mod typed_rows;

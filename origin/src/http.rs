@@ -21,6 +21,7 @@ mod records;
 mod request_context;
 mod request_metrics;
 mod respond;
+mod schema;
 pub mod server;
 mod sql;
 mod stream;

@@ -111,6 +111,10 @@ identifier!(
     TableName, "table"
 );
 identifier!(FieldName, "field");
+identifier!(
+    /// The name of an index or a foreign key.
+    KeyName, "key"
+);
 
 impl TableName {
     /// A name that a statement gives to a table.

@@ -12,6 +12,7 @@ pub mod media;
 pub mod options;
 pub mod read;
 pub mod route;
+pub mod schema;
 pub mod sql;
 pub mod tus;
 pub mod webhook;
@@ -32,6 +33,7 @@ use management::Management;
 use media::{MediaCall, MediaId, MediaList, SignedFor};
 use read::{Include, Join, Read, ReadAnswer, ReadOne};
 use route::Resource;
+use schema::SchemaRun;
 use sql::SqlCall;
 use std::borrow::Cow;
 use tus::TusCall;
@@ -81,7 +83,8 @@ impl RecordId {
     }
 }
 
-/// A parsed request, without the bodies of uploads, MCP messages and management requests, which the origin parses.
+/// A parsed request, without the bodies of uploads, MCP messages, changes of tables and management requests, which the
+/// origin parses.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     target_pointer_width = "64",
@@ -96,6 +99,8 @@ pub enum Operation {
     DescribeApi(ApiForm, Option<DatabaseName>),
     Describe(TablePath),
     Sql(SqlCall),
+    ChangeSchema(SchemaRun),
+    Definition(TablePath),
     Batch(Batch),
     Changes(ChangesCall),
     Mcp,
@@ -108,6 +113,8 @@ pub enum Operation {
 pub enum Listing {
     Databases,
     Tables(DatabaseName),
+    /// Routines, triggers, views and events.
+    Code(DatabaseName),
 }
 
 /// A form of the API's description, which contains only what the caller may use.
@@ -153,8 +160,8 @@ pub enum RecordOperation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyUse {
     None,
-    /// A body that is read as a whole: JSON, CSV or NDJSON for [`Pending::finish`], or an MCP message or a management
-    /// request, which the origin parses.
+    /// A body that is read as a whole: JSON, CSV or NDJSON for [`Pending::finish`], or an MCP message, a change of a
+    /// table or a management request, which the origin parses.
     Json,
     /// Files in JSON or multipart, parsed as they arrive, without [`Pending::finish`].
     Upload,
@@ -263,6 +270,7 @@ enum ExpectedBody {
     Update(TablePath, Box<write::UpdateHead>),
     Delete(TablePath, Box<write::DeleteHead>),
     Sql(Format),
+    ChangeSchema(SchemaRun),
     Batch,
     Changes(ChangesHead),
     Mcp,
@@ -316,8 +324,7 @@ impl Pending {
                 ExpectedBody::Delete(table, Box::new(write::DeleteHead::new(None, pairs, head)?))
             }
             (Resource::Table(table) | Resource::Schema(table), _) => ready(Operation::Describe(table)),
-            (Resource::Databases, _) => ready(Operation::List(Listing::Databases)),
-            (Resource::Tables(database), _) => ready(Operation::List(Listing::Tables(database))),
+            (Resource::Listing(listing), _) => ready(Operation::List(listing)),
             (Resource::Api(form), _) => ready(Operation::DescribeApi(form, options::only_database(pairs)?)),
             (Resource::Query(table), _) => ExpectedBody::Query(table, format),
             (Resource::Record(table, id), "GET" | "HEAD") => {
@@ -330,6 +337,8 @@ impl Pending {
                 ExpectedBody::Update(table, Box::new(write::UpdateHead::new(Some(id), pairs, head)?))
             }
             (Resource::Sql, _) => ExpectedBody::Sql(format),
+            (Resource::ChangeSchema, _) => ExpectedBody::ChangeSchema(SchemaRun::from_pairs(&pairs)?),
+            (Resource::Definition(table), _) => ready(Operation::Definition(table)),
             (Resource::Batch, _) => ExpectedBody::Batch,
             (Resource::Changes(Some(table)), _) => {
                 ready(Operation::Changes(ChangesCall::from_pairs(table, &ChangesHead::new(head)?, pairs)?))
@@ -377,14 +386,15 @@ impl Pending {
         self.unreadable.clone().map_or(Ok(()), Err)
     }
 
-    /// Parses the body. Ignores `body` if the operation has none, and for uploads, MCP messages and management
-    /// requests. Fails with a 400, with `unsupported_media_type`, or, if the body asks for more than the key may do,
+    /// Parses the body. Ignores `body` if the operation has none, and for uploads, MCP messages, changes of tables and
+    /// management requests. Fails with a 400, with `unsupported_media_type`, or, if the body asks for more than the key may do,
     /// with `full_access_required` or `role_forbids`.
     pub fn finish(self, body: &[u8]) -> Result<Operation, Problem> {
         self.check_body_type()?;
         let operation = match self.step {
             ExpectedBody::Ready(operation) => return Ok(*operation),
             ExpectedBody::Sql(format) => return SqlCall::from_body(format, body).map(Operation::Sql),
+            ExpectedBody::ChangeSchema(run) => return Ok(Operation::ChangeSchema(run)),
             ExpectedBody::Batch => return Batch::from_body(body).map(Operation::Batch),
             ExpectedBody::Changes(head) => return ChangesCall::from_body(&head, body).map(Operation::Changes),
             ExpectedBody::Mcp => return Ok(Operation::Mcp),

@@ -52,6 +52,8 @@ actions! {
     Follow = ReadKeys, "/api/v1/changes[/{db}/{table}]", "follow changes";
     /// Roles may read by SQL if they limit nothing.
     Sql = Roles, "/api/v1/sql", "run SQL";
+    /// Create, alter, truncate or drop a table, or read its definition.
+    Schema = FullKeys, "/api/v1/schema[/{db}[/{table}]]", "change tables";
     Batch = Roles, "/api/v1/batch", "run a batch";
     /// Send a message of the Model Context Protocol. Each API request that the message causes is authorized separately.
     Mcp = ReadKeys, route::MCP, "use MCP";
@@ -155,7 +157,7 @@ mod tests {
             Action::ManageWebhook,
             Action::Observe,
         ];
-        assert_eq!(refused, [&[Action::Explain][..], &managing].concat());
+        assert_eq!(refused, [&[Action::Explain, Action::Schema][..], &managing].concat());
     }
 
     #[test]

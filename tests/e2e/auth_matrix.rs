@@ -337,6 +337,16 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
                 Request::new(Method::POST, "/api/v1/sql", 200, Done(200)).json(&json!({"query": "SELECT 1"})),
             ],
         ),
+        Action::Schema => {
+            let change = |query: &str| {
+                let body = json!({"database": world.db.name, "table": "t", "alter": {"comment": "x"}});
+                Request::new(Method::POST, format!("/api/v1/schema{query}"), 200, NO_DATABASE).json(&body)
+            };
+            let show = |rest: &str| {
+                Request::new(Method::GET, format!("/api/v1/schema/{}{rest}", world.db.name), 200, NO_DATABASE)
+            };
+            (Access::Full, vec![change(""), change("?dryRun=true"), show(""), show("/t")])
+        }
         Action::Batch => (Access::Full, vec![batch("POST", name), batch("GET", Value::Null)]),
         Action::Mcp => {
             let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});

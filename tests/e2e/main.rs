@@ -64,6 +64,7 @@ mod protocol;
 mod records;
 mod reflected_input;
 mod roles;
+mod schema;
 mod service_manager;
 mod shares;
 mod smuggling;

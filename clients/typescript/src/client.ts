@@ -1,8 +1,9 @@
-// The client: tables, batches, SQL, media. Must not know how their requests are formed.
+// The client: tables, batches, SQL, schemas, media. Must not know how their requests are formed.
 import { type Answers, answersOf, Batch, type Operation, operations } from "./batch.js";
 import { Http, type ClientOptions, type Request } from "./http.js";
 import { Media } from "./media.js";
 import { search } from "./operations.js";
+import { Schema } from "./schema.js";
 import { Table } from "./table.js";
 import type { AnyDatabase, CallOptions, TableName, TableOf, Untyped } from "./types.js";
 
@@ -39,12 +40,15 @@ const bound = (value: SqlValue) => (value instanceof Date ? value.toISOString().
 export class Selkie<DB = AnyDatabase> {
   readonly #http: Http;
   readonly media: Media;
+  /** Definitions of tables, and changes of them. */
+  readonly schema: Schema;
   /** `` sql`SELECT …` ``, or `` sql({ database: "shop" })`SELECT …` ``. Values become parameters and never text. */
   readonly sql: Sql;
 
   constructor(options: ClientOptions) {
     this.#http = new Http(options);
     this.media = new Media(this.#http);
+    this.schema = new Schema(this.#http);
     const tag =
       (own: SqlOptions) =>
       <R>(text: TemplateStringsArray, ...values: SqlParameter[]) =>

@@ -14,6 +14,21 @@ export type { FileInfo, FileList, ListFiles, Media, UploadedFile, UploadOptions 
 export type { Batch, BatchTable, InsertOperation, Operation } from "./batch.js";
 export type { LiveList } from "./live.js";
 export { etagOf } from "./operations.js";
+export type {
+  Algorithm,
+  Alteration,
+  ColumnDefinition,
+  ColumnPlace,
+  DatabaseObjects,
+  ForeignKeyDefinition,
+  IndexDefinition,
+  NewTable,
+  Schema,
+  SchemaChange,
+  SchemaOptions,
+  SqlExpression,
+  TableDefinition,
+} from "./schema.js";
 export type { Table } from "./table.js";
 export type {
   AnyDatabase,

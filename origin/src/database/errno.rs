@@ -31,6 +31,9 @@ pub(super) const SIGNALLED: &str = "45000";
 /// A column, table or view is missing, or the table changed since the statement was prepared.
 pub(super) const STALE_SCHEMA: [u16; 5] = [BAD_FIELD, NO_SUCH_TABLE, 1412, 1615, 4092];
 
+/// The statement asks for an algorithm or lock by which MariaDB can't change the table.
+pub(super) const OTHER_ALGORITHM: [u16; 2] = [1845, 1846];
+
 /// The account or its password is refused, or the account is locked or may not connect from this host.
 pub(super) const LOGIN_REFUSED: [u16; 4] = [ACCESS_DENIED, 1130, 1698, 4151];
 

@@ -1,11 +1,12 @@
 //! `GET /api/v1/crud` and `/api/v1/crud/{db}`: lists the databases, tables and views that the caller may use.
+//! `GET /api/v1/schema/{db}`: lists the code and views of a database.
 
 use super::records::{self, BodyWanted, Failure};
 use super::request_context::RequestContext;
 use super::respond;
 use crate::database::error::no_database;
 use crate::database::retry::{Repeatable, retry_once};
-use crate::database::{ReadFrom, listing};
+use crate::database::{ReadFrom, listing, table_definition};
 use crate::query::plan::access::Rights;
 use crate::query::role::TableRule;
 use axum::response::Response;
@@ -54,6 +55,7 @@ impl Lister<'_> {
         match listing {
             Listing::Databases => self.databases().await,
             Listing::Tables(database) => self.tables(database, extent).await,
+            Listing::Code(database) => self.code(database).await,
         }
     }
 
@@ -73,9 +75,13 @@ impl Lister<'_> {
     async fn databases(&self) -> Result<Response, Failure> {
         let found = self.names().await?;
         let names: Vec<_> = found.iter().map(|name| Named { name: name.as_str() }).collect();
-        let json = serde_json::to_vec(&names)
-            .map_err(|error| Problem::internal("The databases can't be shown.", error.to_string()))?;
-        Ok(respond::payload(&json))
+        payload(&names)
+    }
+
+    async fn code(&self, database: &DatabaseName) -> Result<Response, Failure> {
+        self.check(database).await?;
+        let mut lease = self.context.lease(ReadFrom::Primary).await?;
+        payload(&table_definition::objects(&mut lease, database, self.context.limit()).await?)
     }
 
     async fn tables(&self, database: &DatabaseName, extent: BodyWanted) -> Result<Response, Failure> {
@@ -120,6 +126,12 @@ impl Lister<'_> {
         };
         Err(no_database(database, &others).into())
     }
+}
+
+fn payload(list: &impl Serialize) -> Result<Response, Failure> {
+    let json =
+        serde_json::to_vec(list).map_err(|error| Problem::internal("The list can't be shown.", error.to_string()))?;
+    Ok(respond::payload(&json))
 }
 
 fn allowed<'a>(rights: &'a Rights, database: &DatabaseName, table: &TableName) -> Allowed<'a> {

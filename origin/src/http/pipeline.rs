@@ -9,7 +9,7 @@ use super::request_metrics::RequestMetrics;
 use super::respond;
 use super::{
     batch, changes, compression, description, files, health, held, listing, management, mcp, media, pages, records,
-    sql, tus,
+    schema, sql, tus,
 };
 use crate::config::ConsoleConfig;
 use crate::service_state::ServiceState;
@@ -120,6 +120,8 @@ async fn run(
     let response = match operation {
         // Boxed: otherwise the future of every record operation would be as large as the largest of these.
         Operation::Sql(call) => Box::pin(sql::run(context, call)).await,
+        Operation::ChangeSchema(run) => Box::pin(schema::change(context, run, body.bytes())).await,
+        Operation::Definition(table) => Box::pin(schema::definition(context, &table)).await,
         Operation::Batch(batch) => {
             count_operations(metrics, caller, batch.steps().len());
             Box::pin(batch::run(context, &batch)).await

@@ -1,6 +1,7 @@
 //! Descriptions of tables and columns, from which plans are built. Does no I/O and does not know the driver.
 
 mod charset_coverage;
+pub mod definition;
 mod members;
 pub mod relations;
 

@@ -20,6 +20,7 @@ mod select;
 pub mod session;
 #[cfg(test)]
 mod spellings;
+pub mod table_change;
 mod tokens;
 pub mod xa;
 

@@ -145,15 +145,10 @@ impl Management {
 
     pub(super) fn with_options(self, pairs: &Options) -> Result<Self, Problem> {
         match self {
-            Self::RevokeKey(id, mut whose, mut made) => {
-                for (name, value) in pairs {
-                    match name.as_str() {
-                        "own" if options::flag(name, value)? => whose = Revocable::Own,
-                        "withCreated" if options::flag(name, value)? => made = Made::Revoked,
-                        "own" | "withCreated" => {}
-                        _ => return Err(options::unknown(name, &["own", "withCreated"])),
-                    }
-                }
+            Self::RevokeKey(id, ..) => {
+                let given = options::flags(pairs, &["own", "withCreated"])?;
+                let whose = if given.contains(&"own") { Revocable::Own } else { Revocable::Others };
+                let made = if given.contains(&"withCreated") { Made::Revoked } else { Made::Kept };
                 Ok(Self::RevokeKey(id, whose, made))
             }
             Self::ListKeys(page) => page.with(pairs, |id| Uuid::try_parse(id).ok()).map(Self::ListKeys),

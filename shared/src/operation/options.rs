@@ -246,6 +246,20 @@ pub(super) fn flag(name: &str, value: &Value) -> Result<bool, Problem> {
     }
 }
 
+/// Returns the options that are true, of a request that takes only flags.
+pub(super) fn flags<'a>(options: &'a Options, known: &[&str]) -> Result<Vec<&'a str>, Problem> {
+    let mut given = Vec::new();
+    for (name, value) in options {
+        if !known.contains(&name.as_str()) {
+            return Err(unknown(name, known));
+        }
+        if flag(name, value)? {
+            given.push(name.as_str());
+        }
+    }
+    Ok(given)
+}
+
 pub(super) fn boolean(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),

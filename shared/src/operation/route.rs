@@ -3,7 +3,7 @@
 use super::management::{Management, WebhookCall};
 use super::media::MediaId;
 use super::tus::{self, TusId};
-use super::{ApiForm, RecordId, TablePath};
+use super::{ApiForm, Listing, RecordId, TablePath};
 use crate::error::{ErrorCode, Problem};
 use crate::ident::{DatabaseName, TableName};
 use crate::media::FilePath;
@@ -15,14 +15,15 @@ use std::borrow::Cow;
 /// The resource that a request's path names. [`resolve`] has checked the method.
 #[derive(Debug)]
 pub(crate) enum Resource {
-    Databases,
-    Tables(DatabaseName),
+    Listing(Listing),
     Api(ApiForm),
     Table(TablePath),
     Schema(TablePath),
     Query(TablePath),
     Record(TablePath, RecordId),
     Sql,
+    ChangeSchema,
+    Definition(TablePath),
     Batch,
     Changes(Option<TablePath>),
     Mcp,
@@ -45,13 +46,14 @@ impl Resource {
             (Self::Table(_), "PUT" | "PATCH") => Action::Update,
             (Self::Table(_) | Self::Record(..), "DELETE") => Action::Delete,
             (Self::Table(_) | Self::Schema(_), _) => Action::Describe,
-            (Self::Databases, _) => Action::ListDatabases,
-            (Self::Tables(_), _) => Action::ListTables,
+            (Self::Listing(Listing::Databases), _) => Action::ListDatabases,
+            (Self::Listing(Listing::Tables(_)), _) => Action::ListTables,
             (Self::Api(_), _) => Action::DescribeApi,
             (Self::Query(_), _) => Action::Query,
             (Self::Record(..), "GET" | "HEAD") => Action::ReadOne,
             (Self::Record(..), _) => Action::Update,
             (Self::Sql, _) => Action::Sql,
+            (Self::ChangeSchema | Self::Definition(_) | Self::Listing(Listing::Code(_)), _) => Action::Schema,
             (Self::Batch, _) => Action::Batch,
             (Self::Changes(_), _) => Action::Follow,
             (Self::Mcp, _) => Action::Mcp,
@@ -72,7 +74,7 @@ impl Resource {
         match self {
             Self::Table(_) => method != "OPTIONS",
             Self::Library => matches!(method, "GET" | "HEAD"),
-            Self::Record(..) | Self::Api(_) | Self::Managed(_) | Self::Changes(Some(_)) => true,
+            Self::ChangeSchema | Self::Record(..) | Self::Api(_) | Self::Managed(_) | Self::Changes(Some(_)) => true,
             _ => false,
         }
     }
@@ -117,11 +119,16 @@ pub(crate) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
     let mut segments = path.split('/');
     match (segments.next(), segments.next(), segments.next(), segments.next(), segments.next()) {
         (Some("sql"), None, ..) => allow(head.method, "POST").map(|()| Resource::Sql),
+        (Some("schema"), None, ..) => allow(head.method, "POST").map(|()| Resource::ChangeSchema),
         (Some("batch"), None, ..) => allow(head.method, "POST").map(|()| Resource::Batch),
         (Some("changes"), None, ..) => allow(head.method, "POST").map(|()| Resource::Changes(None)),
-        (Some("changes"), Some(database), Some(table), None, _) if !database.is_empty() && !table.is_empty() => {
-            allow(head.method, "GET")?;
-            Ok(Resource::Changes(Some(table_path(database, table)?)))
+        (Some(kind @ ("changes" | "schema")), Some(database), Some(table), None, _)
+            if !database.is_empty() && !table.is_empty() =>
+        {
+            let is_schema = kind == "schema";
+            allow(head.method, if is_schema { "GET, HEAD" } else { "GET" })?;
+            let table = table_path(database, table)?;
+            Ok(if is_schema { Resource::Definition(table) } else { Resource::Changes(Some(table)) })
         }
         (Some("media"), None, ..) => allow(head.method, "GET, HEAD, POST").map(|()| Resource::Library),
         (Some("media"), Some("tus"), None, ..) => allow(head.method, "OPTIONS, POST").map(|()| Resource::Uploads),
@@ -137,10 +144,11 @@ pub(crate) fn resolve(head: &RequestHead<'_>) -> Result<Resource, Problem> {
             allow(head.method, "POST")?;
             Ok(Resource::Signature(MediaId::parse(id)?))
         }
-        (Some("crud"), None, ..) => allow(head.method, "GET, HEAD").map(|()| Resource::Databases),
-        (Some("crud"), Some(database), None, ..) if !database.is_empty() => {
+        (Some("crud"), None, ..) => allow(head.method, "GET, HEAD").map(|()| Resource::Listing(Listing::Databases)),
+        (Some(kind @ ("crud" | "schema")), Some(database), None, ..) if !database.is_empty() => {
             allow(head.method, "GET, HEAD")?;
-            Ok(Resource::Tables(database_name(database)?))
+            let name = database_name(database)?;
+            Ok(Resource::Listing(if kind == "crud" { Listing::Tables(name) } else { Listing::Code(name) }))
         }
         (Some("crud"), Some(database), Some(table), last, None) if !database.is_empty() && !table.is_empty() => {
             below_table(head, table_path(database, table)?, last)

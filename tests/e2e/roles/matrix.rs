@@ -177,6 +177,23 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
             let body = json!({"query": query});
             Row::Never(vec![Request { method: Method::POST, path: "/api/v1/sql".to_owned(), body, names_field: true }])
         }
+        Action::Schema => {
+            let body = json!({"database": db.name, "table": table, "alter": {"dropColumns": [field]}});
+            let change = |query: &str| Request {
+                method: Method::POST,
+                path: format!("/api/v1/schema{query}"),
+                body: body.clone(),
+                names_field: true,
+            };
+            let show = |path| Request { method: Method::GET, path, body: Value::Null, names_field: false };
+            let of_database = format!("/api/v1/schema/{}", db.name);
+            Row::Never(vec![
+                change(""),
+                change("?dryRun=true"),
+                show(format!("{of_database}/{table}")),
+                show(of_database),
+            ])
+        }
         Action::ListKeys
         | Action::CreateKey
         | Action::RevokeKey

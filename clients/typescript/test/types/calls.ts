@@ -1,5 +1,12 @@
 // Types of calls and their answers: it must compile, and each @ts-expect-error must be an error. It is never run.
-import { createClient, isSelkieError, type SqlChange, type UploadedFile, verifyWebhook } from "@selkie/client";
+import {
+  createClient,
+  isSelkieError,
+  type SchemaChange,
+  type SqlChange,
+  type UploadedFile,
+  verifyWebhook,
+} from "@selkie/client";
 import type { Database } from "./database.js";
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -192,6 +199,14 @@ is<{ id: number }[]>()(await selkie.sql<{ id: number }[]>`SELECT id FROM orders 
 is<SqlChange>()(await selkie.sql({ database: "shop" })<SqlChange>`DELETE FROM orders WHERE at < ${new Date()}`);
 // @ts-expect-error: no value of SQL
 await selkie.sql`SELECT ${{ a: 1 }}`;
+
+// Schemas
+is<SchemaChange>()(await selkie.schema.alter("shop.orders", { dropColumns: ["a"] }, { dryRun: true }));
+is<string>()((await selkie.schema.table("shop.orders")).create);
+// @ts-expect-error: a column needs a type
+await selkie.schema.create("shop.new", { columns: [{ name: "id" }] });
+// What `table` returns can be sent back.
+await selkie.schema.create("shop.copy", { columns: (await selkie.schema.table("shop.orders")).columns });
 
 // Media
 is<UploadedFile>()(

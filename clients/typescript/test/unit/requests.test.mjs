@@ -194,6 +194,27 @@ test("values of SQL become parameters, and lists several", async () => {
   assert.deepEqual(sent[1].body, { query: "SELECT 1", params: [], database: "other" });
 });
 
+test("changes of tables are one request each", async () => {
+  const { selkie, sent } = serve([success({}), success({}), success({}), success({}), success({}), success({})]);
+  await selkie.schema.create("shop.a b", { columns: [{ name: "id", type: "int" }] });
+  await selkie.schema.alter("shop.orders", { primaryKey: null }, { dryRun: true });
+  await selkie.schema.truncate("shop.orders");
+  await selkie.schema.drop("shop.orders", { dryRun: false });
+  await selkie.schema.table("shop.a b");
+  await selkie.schema.database("shop");
+  assert.deepEqual(
+    sent.map(({ method, path, body }) => [method, path, body]),
+    [
+      ["POST", "schema", { database: "shop", table: "a b", create: { columns: [{ name: "id", type: "int" }] } }],
+      ["POST", "schema?dryRun=true", { database: "shop", table: "orders", alter: { primaryKey: null } }],
+      ["POST", "schema", { database: "shop", table: "orders", truncate: true }],
+      ["POST", "schema?dryRun=false", { database: "shop", table: "orders", drop: true }],
+      ["GET", "schema/shop/a%20b", undefined],
+      ["GET", "schema/shop", undefined],
+    ],
+  );
+});
+
 test("operations of a batch refer to new records by their place in the list", async () => {
   const { selkie, sent } = serve([success([1, [2, 3], 1, {}, 1])]);
   await selkie.batch((batch) => {

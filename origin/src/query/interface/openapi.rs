@@ -61,6 +61,7 @@ fn tags(interface: &Interface) -> Vec<Value> {
     let services = [
         ("Descriptions", "What there is", true),
         ("SQL", "Statements of your own", interface.sql.is_some()),
+        ("Schema", "Definitions of tables", interface.may(Action::Schema)),
         ("Batch", "Several operations in one transaction", interface.may(Action::Batch)),
         ("Changes", "What changed in tables", interface.offers("follow")),
         ("Management", "Keys, roles and figures of the project", interface.may(Action::ListKeys)),
@@ -171,6 +172,7 @@ impl Interface {
         let writes = self.tables().any(|table| table.actions.iter().any(|action| *action != Action::Read));
         match action {
             "sql" => self.sql.is_some(),
+            "schema" => self.may(Action::Schema),
             "manage" => self.may(Action::ListKeys),
             "batch" => self.may(Action::Batch) && (writes || self.may(Action::ListKeys)),
             "follow" => self.may(Action::Follow) && self.tables().any(|table| table.may(Action::Read)),

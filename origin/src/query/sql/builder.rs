@@ -54,6 +54,27 @@ impl Builder {
         self
     }
 
+    /// Appends a string literal, for statements that take no parameters. No session has the SQL mode
+    /// `NO_BACKSLASH_ESCAPES`.
+    pub(super) fn literal(&mut self, text: &str) -> &mut Self {
+        self.text.push('\'');
+        for c in text.chars() {
+            if matches!(c, '\'' | '\\') {
+                self.text.push(c);
+            }
+            self.text.push(c);
+        }
+        self.text.push('\'');
+        self
+    }
+
+    /// Appends a number as JSON writes it. Other characters than such numbers have are left out.
+    pub(super) fn number(&mut self, text: &str) -> &mut Self {
+        let is_part = |c: &char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E');
+        self.text.extend(text.chars().filter(is_part));
+        self
+    }
+
     pub(super) fn table(&mut self, table: &Table) -> &mut Self {
         self.ident(table.database().as_str()).syntax(".").ident(table.name().as_str())
     }
@@ -193,6 +214,15 @@ mod tests {
             let inner = text.strip_prefix('`').and_then(|text| text.strip_suffix('`')).unwrap();
             prop_assert_eq!(inner.replace("``", "`"), name);
             prop_assert!(!inner.replace("``", "").contains('`'));
+        }
+    }
+
+    #[test]
+    fn a_literal_never_ends_early() {
+        for (text, quoted) in [("it's", "'it''s'"), (r"a\", r"'a\\'"), (r"\'", r"'\\'''"), ("", "''")] {
+            let mut builder = Builder::new();
+            builder.literal(text);
+            assert_eq!(builder.finish().text, quoted);
         }
     }
 
