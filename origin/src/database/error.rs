@@ -242,11 +242,7 @@ impl DbError {
                  another replication domain.",
             )
             .with_hint("Send the value of X-Selkie-Position from the answer to a write of this installation."),
-            Self::RoleForbids(Denied::Rule) => role_forbids("write a record with these values; nothing was written"),
-            Self::RoleForbids(Denied::Reference(field)) => {
-                let what = format!("point {} to a record that it may not read; nothing was written", shown(&field));
-                role_forbids(&what).with_field(&field)
-            }
+            Self::RoleForbids(denied) => forbidden(&denied),
             Self::IncludeTooLarge => Problem::new(
                 ErrorCode::InvalidQueryOption,
                 format!(
@@ -265,6 +261,16 @@ impl DbError {
             .with_hint(
                 "Nothing was written. Read less with limit, selectFields and returning, or read outside of the batch.",
             ),
+        }
+    }
+}
+
+fn forbidden(denied: &Denied) -> Problem {
+    match denied {
+        Denied::Rule => role_forbids("write a record with these values; nothing was written"),
+        Denied::Reference(field) => {
+            let what = format!("point {} to a record that it may not read; nothing was written", shown(field));
+            role_forbids(&what).with_field(field)
         }
     }
 }

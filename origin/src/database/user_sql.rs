@@ -44,7 +44,7 @@ pub struct UserSql {
 /// Streams the statement's response. `limit` includes the time that the client takes to receive the response.
 pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<StatementStats>) -> Chunks {
     let UserSql { statement, schema, effects, change, format, max_rows } = call;
-    let (unbound, enveloped) = (statement.params().is_empty(), format == Format::Envelope);
+    let may_be_unprepared = statement.params().is_empty() && format == Format::Envelope && max_rows.is_none();
     Box::pin(async_stream::try_stream! {
         let deadline = Deadline { at: Instant::now() + limit, host: lease.limit(limit) };
         within(deadline.left(), prepare_session(&mut lease, schema, effects)).await?;
@@ -57,9 +57,7 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
         let preparing = connection.prepare_checked(&text, &params, effects.is_wide);
         let prepared = match within(deadline.left(), preparing).await {
             Ok(prepared) => prepared,
-            Err(error)
-                if error.errno() == Some(errno::UNSUPPORTED_PS) && unbound && enveloped && max_rows.is_none() =>
-            {
+            Err(error) if error.errno() == Some(errno::UNSUPPORTED_PS) && may_be_unprepared => {
                 let tail = within(deadline.left(), unprepared(&mut lease, &text, &progress)).await;
                 progress.add_time(started);
                 if tail.is_ok() && writes {
@@ -98,18 +96,16 @@ pub fn run(mut lease: Lease, call: UserSql, limit: Duration, progress: Arc<State
             let encoder = Encoder::begin_as(format, Shape::Rows, &keys, CHUNK_ROOM_BYTES);
             let mut rows = StatementRows { encoder, keys, decoders, long_rows, max_rows, is_cut: false };
             loop {
-                let filled = match rows.fill(&mut result, &deadline).await {
-                    Ok(filled) => filled,
+                let filled = rows.fill(&mut result, &deadline).await;
+                progress.add_rows(rows.encoder.rows() - progress.rows());
+                match filled {
+                    Ok(Filled::Chunk) => yield Bytes::from(rows.encoder.take()),
+                    Ok(Filled::Last) => break,
                     Err(error) => {
                         drop(result);
                         Err(lease.failed_and_reset(error).await)?;
                         return;
                     }
-                };
-                progress.add_rows(rows.encoder.rows() - progress.rows());
-                match filled {
-                    Filled::Chunk => yield Bytes::from(rows.encoder.take()),
-                    Filled::Last => break,
                 }
             }
             drop(result);

@@ -1,26 +1,36 @@
 //! Writes text as JSON strings and CSV cells.
 
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
-    let length = if text.len() < LONG_TEXT_BYTES { text.len() } else { escaped_length(text) };
-    out.reserve(length + 2);
+    out.reserve(reserved_length(text) + 2);
     out.push(b'"');
     let mut rest = text.as_bytes();
     while let Some(at) = find_escaped(rest) {
         let (clean, behind) = rest.split_at(at);
         out.extend_from_slice(clean);
         // Near an escape there are often more: a search for each would cost ten times as much.
-        let (near, behind) = behind.split_at(behind.len().min(NEAR_BYTES));
-        near.iter().for_each(|byte| write_byte(out, *byte));
+        let (near, behind) = behind.split_at_checked(NEAR_BYTES).unwrap_or((behind, &[]));
+        for byte in near {
+            write_byte(out, *byte);
+        }
         rest = behind;
     }
     out.extend_from_slice(rest);
     out.push(b'"');
 }
 
-/// From this length on, the length of the JSON is computed first: a buffer that grows may take twice the memory.
-const LONG_TEXT_BYTES: usize = 256 * 1024;
+/// The edge writes short texts only.
+#[cfg(target_arch = "wasm32")]
+fn reserved_length(text: &str) -> usize {
+    text.len()
+}
 
-fn escaped_length(text: &str) -> usize {
+/// For a long text, the exact length of the JSON: a buffer that grows may take twice the memory.
+#[cfg(not(target_arch = "wasm32"))]
+fn reserved_length(text: &str) -> usize {
+    const LONG_TEXT_BYTES: usize = 256 * 1024;
+    if text.len() < LONG_TEXT_BYTES {
+        return text.len();
+    }
     let length = |byte: &u8| match ESCAPES[usize::from(*byte)] {
         0 => 1,
         b'u' => 6,
@@ -32,7 +42,6 @@ fn escaped_length(text: &str) -> usize {
 /// The bytes from an escape on that are written one by one.
 const NEAR_BYTES: usize = 16;
 
-#[inline]
 fn write_byte(out: &mut Vec<u8>, byte: u8) {
     match ESCAPES[usize::from(byte)] {
         0 => out.push(byte),

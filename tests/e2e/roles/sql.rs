@@ -198,7 +198,7 @@ async fn sql_goes_with_no_limit_of_rows_fields_or_tables(host: Host) {
         (json!({"*": read, notes.clone(): {"read": {"fields": ["id"]}}}), "limits rows or fields"),
         (json!({"*": read, notes.clone(): {"read": {"fields": {"omit": ["title"]}}}}), "limits rows or fields"),
         (json!({"*": read, notes.clone(): {"read": true, "delete": {"rows": {"id": 1}}}}), "limits rows or fields"),
-        (json!({"*": read, notes.clone(): {"read": true, "update": {"fields": ["title"]}}}), "limits rows or fields"),
+        (json!({"*": read, notes: {"read": true, "update": {"fields": ["title"]}}}), "limits rows or fields"),
     ] {
         let role = json!({"tables": tables, "sql": "read"});
         let output = try_set(shared(), "default", &unique("role"), &role.to_string());

@@ -24,7 +24,7 @@ pub enum Outcome {
     /// The request's table does not exist.
     Nowhere,
     Described,
-    Own(SqlCall, Statement),
+    Own(Box<SqlCall>, Statement),
     Together(Vec<Outcome>),
     Ours(Verb, Vec<Statement>),
 }
@@ -51,7 +51,7 @@ fn follow(request: &Request<'_>) -> Result<Outcome, Problem> {
         Operation::Sql(call) => {
             let _ = sql::session::effects(&call.query);
             let statement = sql::verbatim(call, call.database.as_ref());
-            Ok(Outcome::Own(call.clone(), statement))
+            Ok(Outcome::Own(Box::new(call.clone()), statement))
         }
         Operation::Batch(batch) => batch
             .steps()
