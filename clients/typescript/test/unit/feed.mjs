@@ -139,7 +139,9 @@ export class Service {
     const records = call.snapshot ? call.subscriptions.flatMap(recordsOf) : [];
     if (call.snapshot && !events) {
       for (let turn = 0; this.isSlow && turn < 4; turn += 1) await new Promise(setImmediate);
-      return new Response([...records, { ...place(now), ...limited }].map((line) => `${JSON.stringify(line)}\n`).join(""));
+      return new Response(
+        [...records, { ...place(now), ...limited }].map((line) => `${JSON.stringify(line)}\n`).join(""),
+      );
     }
     let at = call.since ? Number(call.since.slice(1)) : this.log.length;
     if (!events) {

@@ -136,10 +136,22 @@ test("a list that the role cuts has no record beyond the cut", async () => {
   const ids = (list) => list.records.map(({ id }) => id);
   service.write({ 6: {}, 5: { views: 9 }, 1: { views: 8 } });
   await turns(() => all.records[0].views === 8 && some.records[0].views === 8);
-  assert.deepEqual([ids(all), ids(some)], [[1, 2, 3], [1, 2]]);
+  assert.deepEqual(
+    [ids(all), ids(some)],
+    [
+      [1, 2, 3],
+      [1, 2],
+    ],
+  );
   service.write({ 1: null });
   await turns(() => ids(all).includes(4) && ids(some).includes(3));
-  assert.deepEqual([ids(all), ids(some)], [[2, 3, 4], [2, 3]]);
+  assert.deepEqual(
+    [ids(all), ids(some)],
+    [
+      [2, 3, 4],
+      [2, 3],
+    ],
+  );
   all.close();
   some.close();
 });
