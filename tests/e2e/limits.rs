@@ -2,6 +2,7 @@
 
 use crate::host::{Answer, Call, Host, enc};
 use crate::raw;
+use crate::roles::Caller;
 use crate::service::shared;
 use crate::test_db::TestDb;
 use reqwest::Method;
@@ -21,6 +22,7 @@ cases! {
         nesting_ends_at_32_levels,
         a_batch_of_10_000_rows_is_inserted_and_no_more,
         many_parameters_are_bound,
+        the_conditions_of_a_statement_have_65_535_values,
         many_requests_at_once_are_answered,
         many_requests_on_one_connection_are_answered,
     ],
@@ -168,6 +170,27 @@ async fn many_parameters_are_bound(host: Host) {
     let answer = db.sql_with(&format!("SELECT 5 IN ({marks}) AS v"), json!(params)).send().await;
     assert_eq!(answer.status.as_u16() / 100, 4, "{answer}");
     assert_eq!(db.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
+}
+
+async fn the_conditions_of_a_statement_have_65_535_values(host: Host) {
+    let db = TestDb::new(host, &["CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(9))", "INSERT INTO t VALUES (1, 'a')"])
+        .await;
+    let lists = |last: usize| {
+        let list = |size: usize| json!({"fieldName": "id", "value": (1..=size).collect::<Vec<_>>()});
+        let all = (0..7).map(|at| (format!("c{at}"), list(if at == 6 { last } else { 10_000 })));
+        json!({"selectFields": ["id"], "query": all.collect::<serde_json::Map<_, _>>()})
+    };
+    assert_eq!(db.post("t/query", &lists(5_535)).await.payload(), json!([{"id": 1}]));
+    let refused = db.post("t/query", &lists(5_536)).await;
+    let message = refused.refused(ErrorCode::InvalidFilter)["message"].take();
+    assert!(message.as_str().unwrap().contains("65536 values"), "{message}");
+    // The values of a rule are repeated at each pattern.
+    let known: Vec<_> = (0..100).collect();
+    let rule = json!({"read": {"rows": {"id": known}}});
+    let caller = Caller::new(&db, [("t", rule)], json!({}));
+    let patterns = |count: usize| json!({"query": {"v": {"regexp": vec!["a"; count]}}, "selectFields": ["id"]});
+    assert_eq!(caller.post("t/query", &patterns(600)).await.payload(), json!([{"id": 1}]));
+    caller.post("t/query", &patterns(700)).await.refused(ErrorCode::InvalidFilter);
 }
 
 async fn many_requests_at_once_are_answered(host: Host) {

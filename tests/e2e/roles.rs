@@ -82,7 +82,7 @@ impl<'a> Caller<'a> {
         self.call(Method::GET, rest).send().await
     }
 
-    async fn post(&self, rest: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(&self, rest: &str, body: &Value) -> Answer {
         self.call(Method::POST, rest).json(body).send().await
     }
 

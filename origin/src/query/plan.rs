@@ -304,8 +304,9 @@ pub enum Predicate {
     /// An empty list is false.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
-    /// The second condition is evaluated only on records that meet the first; NULL for other records.
-    Guarded(Box<Predicate>, Box<Predicate>),
+    /// The slow patterns of the second condition are matched only against records that meet the first: a pattern is NULL
+    /// for other records.
+    Guarded(Arc<Predicate>, Box<Predicate>),
     Untrue(Box<Predicate>),
     Exists(Box<Exists>),
 }
@@ -320,53 +321,52 @@ impl Predicate {
             Self::In(_, operands) => operands.len(),
             Self::All(parts) | Self::Any(parts) => all(parts),
             Self::Not(part) | Self::Untrue(part) => part.values(),
-            Self::Guarded(guard, part) => guard.values() + part.values(),
+            // The guard is repeated at each pattern.
+            Self::Guarded(guard, part) => guard.values() * part.count(&Self::is_slow_pattern) + part.values(),
             Self::Exists(exists) => exists.filter.as_ref().map_or(0, Self::values),
         }
     }
 
-    /// Whether a pattern in the condition may take long. A pattern whose only wildcards are `%` at its end is matched in one
-    /// pass, and an index can serve it. A search for a text inside of another is fast, but not a thousand of them.
-    fn is_slow(&self) -> bool {
-        let starts_with_wildcard = |pattern: &Operand| match &pattern.param {
-            Param::Text(text) => text.trim_end_matches('%').contains(['%', '_']),
-            _ => false,
-        };
-        match self {
-            Self::Regexp(..) | Self::Guarded(..) => true,
-            Self::Like(_, LikePattern::Raw, pattern) => starts_with_wildcard(pattern),
-            Self::Like(_, LikePattern::Literal, pattern) => {
-                matches!(&pattern.param, Param::Text(text) if text.starts_with('%'))
-            }
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::is_slow),
-            Self::Not(part) | Self::Untrue(part) => part.is_slow(),
-            Self::Exists(exists) => exists.filter.as_ref().is_some_and(Self::is_slow),
-            // All variants are listed, so that a new variant needs a decision.
-            Self::Compare(..)
-            | Self::Same(..)
-            | Self::In(..)
-            | Self::Between(..)
-            | Self::IsNull(_)
-            | Self::Match(_)
-            | Self::Ordered(..)
-            | Self::OrderedNull(_) => false,
-        }
-    }
-
-    fn has_search(&self) -> bool {
-        match self {
-            Self::Match(_) | Self::Ordered(..) | Self::OrderedNull(_) | Self::Exists(_) => true,
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::has_search),
-            Self::Not(part) | Self::Untrue(part) => part.has_search(),
-            Self::Guarded(guard, part) => guard.has_search() || part.has_search(),
+    /// The number of conditions in this one, itself and those of subqueries included, that meet the test.
+    fn count(&self, test: &impl Fn(&Self) -> bool) -> usize {
+        let inner = match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().map(|part| part.count(test)).sum(),
+            Self::Not(part) | Self::Untrue(part) => part.count(test),
+            Self::Guarded(guard, part) => guard.count(test) + part.count(test),
+            Self::Exists(exists) => exists.filter.as_ref().map_or(0, |filter| filter.count(test)),
             Self::Compare(..)
             | Self::Same(..)
             | Self::In(..)
             | Self::Between(..)
             | Self::IsNull(_)
             | Self::Like(..)
-            | Self::Regexp(..) => false,
+            | Self::Regexp(..)
+            | Self::Match(_)
+            | Self::Ordered(..)
+            | Self::OrderedNull(_) => 0,
+        };
+        inner + usize::from(test(self))
+    }
+
+    pub(in crate::query::plan) fn has(&self, test: &impl Fn(&Self) -> bool) -> bool {
+        self.count(test) > 0
+    }
+
+    /// Whether the condition is a pattern whose match may take long. A pattern whose only wildcards are `%` at its end is
+    /// matched in one pass, and an index can serve it. A search for a text inside of another is fast, but not a thousand.
+    pub fn is_slow_pattern(&self) -> bool {
+        match self {
+            Self::Regexp(..) => true,
+            Self::Like(_, pattern, Operand { param: Param::Text(text), .. }) => match pattern {
+                LikePattern::Raw => text.trim_end_matches('%').contains(['%', '_']),
+                LikePattern::Literal => text.starts_with('%'),
+            },
+            _ => false,
         }
+    }
+
+    fn has_search(&self) -> bool {
+        self.has(&|part| matches!(part, Self::Match(_) | Self::Ordered(..) | Self::OrderedNull(_) | Self::Exists(_)))
     }
 
     /// Returns the subqueries, without those in them.
@@ -374,7 +374,7 @@ impl Predicate {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::subqueries).collect(),
             Self::Not(part) | Self::Untrue(part) => part.subqueries(),
-            Self::Guarded(guard, part) => [guard, part].into_iter().flat_map(|part| part.subqueries()).collect(),
+            Self::Guarded(guard, part) => [guard.as_ref(), &**part].into_iter().flat_map(Self::subqueries).collect(),
             Self::Exists(exists) => vec![exists],
             Self::Compare(..)
             | Self::Same(..)
@@ -396,22 +396,7 @@ impl Predicate {
 
     /// Whether MariaDB parses a part of the condition, a regular expression or a boolean search, and may refuse it.
     fn has_parsed_pattern(&self) -> bool {
-        match self {
-            Self::Regexp(..) | Self::Match(Search { mode: MatchMode::Boolean, .. }) => true,
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::has_parsed_pattern),
-            Self::Not(part) | Self::Untrue(part) => part.has_parsed_pattern(),
-            Self::Guarded(guard, part) => guard.has_parsed_pattern() || part.has_parsed_pattern(),
-            Self::Exists(exists) => exists.filter.as_ref().is_some_and(Self::has_parsed_pattern),
-            Self::Compare(..)
-            | Self::Same(..)
-            | Self::In(..)
-            | Self::Between(..)
-            | Self::IsNull(_)
-            | Self::Like(..)
-            | Self::Match(_)
-            | Self::Ordered(..)
-            | Self::OrderedNull(_) => false,
-        }
+        self.has(&|part| matches!(part, Self::Regexp(..) | Self::Match(Search { mode: MatchMode::Boolean, .. })))
     }
 }
 

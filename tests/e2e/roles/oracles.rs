@@ -57,10 +57,13 @@ async fn patterns_are_not_matched_against_hidden_records(host: Host) {
         "INSERT INTO notes (id, owner, kind, body) VALUES (1, 8, 1, 'private of eight'), (2, 7, 2, 'own')",
         "CREATE TABLE links (id INT PRIMARY KEY, note_id INT, FOREIGN KEY (note_id) REFERENCES notes (id))",
         "INSERT INTO links VALUES (1, 1)",
+        "CREATE TABLE inks (id INT PRIMARY KEY, name VARCHAR(20), writer_id INT, FOREIGN KEY (writer_id) REFERENCES writers (id))",
+        "INSERT INTO inks VALUES (1, 'pink', 8)",
     ];
     let db = TestDb::new(host, &tables).await;
     let own = json!({"read": {"rows": is_claim("owner", "sub")}});
-    let mut role = role_of(&db, [("notes", own), ("links", json!({"read": true})), ("writers", json!({"read": true}))]);
+    let open = || json!({"read": true});
+    let mut role = role_of(&db, [("notes", own), ("links", open()), ("writers", open()), ("inks", open())]);
     role["timeout"] = json!("8s");
     let seven = Caller::with_role(&db, &create_role(&role), json!({"sub": 7}));
     let slow: Vec<_> = (0..300).map(|at| format!("^p(?:|){{26}}(?!)|^~{at}")).collect();
@@ -75,6 +78,17 @@ async fn patterns_are_not_matched_against_hidden_records(host: Host) {
             "notes/query",
             json!({"join": [{"tableName": "writers", "joinType": "JOIN", "match": [{"source": "writers.id", "targetLiteral": 8}]}],
                 "query": {"notes.id": 1, "kind": {"lt": 2}, "name": slow}}),
+        ),
+        ("notes/query", json!({"query": {"id": 1, "kind": {"lt": 2}, "writer": {"some": {"name": slow}}}})),
+        (
+            "notes/query",
+            json!({"query": {"id": 1, "kind": {"lt": 2}, "writer": {"some": {"inks": {"some": {"id": 1, "name": slow}}}}}}),
+        ),
+        (
+            "writers/query",
+            json!({"join": [{"tableName": "notes", "alias": "hidden", "joinType": "LEFT JOIN",
+                    "match": [{"source": "hidden.id", "targetLiteral": 1}]}],
+                "query": {"writers.id": 8, "hidden.kind": {"lt": 2}, "name": slow}}),
         ),
     ] {
         assert_eq!(seven.post(path, &query).await.payload(), json!([]), "{query}");

@@ -14,10 +14,7 @@ use crate::query::catalog::{Column, Table};
 use crate::query::role::{Claims, Fields, Role, TableRule};
 pub use check::{check_fields, check_rows};
 pub(in crate::query) use rules::and;
-pub(super) use rules::{
-    changes_related, column_refs, columns, depends_on, guarded_by, own_rule, read_rule, restrict, restricted,
-    rules_of_inner_joins,
-};
+pub(super) use rules::{ReadRules, changes_related, column_refs, columns, depends_on, own_rule, read_rule, restricted};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{DatabaseName, FieldName, RoleName, TableName, shown};
 use shared::operation::filter::Related;

@@ -79,30 +79,21 @@ pub(super) fn predicate(condition: &Condition, scope: &Scope<'_>) -> Result<Pred
     Ok(match condition {
         Condition::Test(field, test) => {
             let column_ref = scope.resolve(field, ErrorCode::InvalidFilter)?;
-            guarded(tested(column_ref, test, scope.column(column_ref))?, column_ref.source, scope)?
+            let rules = || {
+                let source = column_ref.source;
+                access::own_rule(source, scope).or_else(|| access::read_rule(source, scope))
+            };
+            match tested(column_ref, test, scope.column(column_ref))? {
+                Predicate::Match(Search { mode: MatchMode::Expansion, .. }) if rules().is_some() => {
+                    return Err(no_expansion());
+                }
+                predicate => predicate,
+            }
         }
         Condition::All(conditions) => Predicate::All(all(conditions)?),
         Condition::Any(conditions) => Predicate::Any(all(conditions)?),
         Condition::Not(condition) => Predicate::Not(Box::new(predicate(condition, scope)?)),
         Condition::Related(related) => exists(related, scope)?,
-    })
-}
-
-/// Guards a slow pattern by the rule of its table for the statement's action, so that only allowed records are matched:
-/// the duration of a match would reveal the values of other records.
-fn guarded(predicate: Predicate, source: usize, scope: &Scope<'_>) -> Result<Predicate, Problem> {
-    let rule = || access::own_rule(source, scope);
-    Ok(match predicate {
-        predicate if predicate.is_slow() => match rule() {
-            Some(rule) => Predicate::Guarded(Box::new(rule), Box::new(predicate)),
-            None => predicate,
-        },
-        Predicate::Match(Search { mode: MatchMode::Expansion, .. })
-            if rule().is_some() || access::read_rule(source, scope).is_some() =>
-        {
-            return Err(no_expansion());
-        }
-        predicate => predicate,
     })
 }
 

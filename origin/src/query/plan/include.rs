@@ -1,6 +1,6 @@
 //! Resolves the option `include`: one read for each relation, which runs for the keys of many records at once.
 
-use super::access::{and, restricted};
+use super::access::and;
 use super::filter::predicate;
 use super::keyset::{is_exact, stored};
 use super::output::{self, Cells};
@@ -197,7 +197,7 @@ fn resolve_one(
         ([key], [own]) if is_exact(scope.column(*key), parent.column(*own)) => Batch::List,
         _ => Batch::Union,
     };
-    let (joins, rule) = table.link(&scope)?;
+    let (joins, rules) = table.link(&scope)?;
     let filter = include.filter.as_ref().map(|condition| predicate(condition, &scope)).transpose()?;
     let mut order = Vec::new();
     if !is_one {
@@ -213,7 +213,7 @@ fn resolve_one(
             }
         }
     }
-    let select = Select { joins, filter: restricted(filter, rule), order, ..Select::of(output, layout) };
+    let select = Select { joins, filter: rules.restrict(filter)?, order, ..Select::of(output, layout) };
     Ok(Included { table: table.clone(), parent_cells, key, batch, limit: include.limit, select, includes })
 }
 

@@ -1,6 +1,6 @@
 //! Resolves read operations to SELECT plans.
 
-use super::access::{self, and, restricted};
+use super::access::{self, ReadRules};
 use super::bind::{self, BindFor};
 use super::filter::{IdPurpose, by_id, no_expansion, predicate, searchable};
 use super::include;
@@ -24,7 +24,7 @@ const CODE: ErrorCode = ErrorCode::InvalidQueryOption;
 
 pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>, page: Page) -> Result<Select, Problem> {
     let mut joins = joins(&read.joins, scope)?;
-    let rule = access::restrict(&mut joins, scope)?;
+    let rules = ReadRules::add_to_joins(&mut joins, scope)?;
     if !read.includes.is_empty() && output::aggregates(&read.select, &read.joins, &read.group) {
         return Err(Problem::new(
             CODE,
@@ -39,13 +39,10 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>, pag
     let order = order(read, cells.as_ref(), search.as_ref(), scope)?;
     check(read, cells.as_ref(), &group, &order, scope)?;
     let (output, layout, keys) = finish(cells, scope);
-    let filter = filter(read, search, scope)?.map(|filter| {
-        let rules = access::rules_of_inner_joins(&joins, scope);
-        rules.iter().fold(filter, |filter, rule| access::guarded_by(rule, filter))
-    });
+    let filter = rules.restrict(filter(read, search, scope)?)?;
     let mut select = Select {
         joins,
-        filter: restricted(filter, rule),
+        filter,
         group,
         rows: read.rows,
         order,
@@ -83,10 +80,10 @@ pub(super) fn one<'a>(read: &'a ReadOne, scope: &Scope<'_>) -> Result<Plan<'a>, 
     let (output, layout, keys) = finish(cells, scope);
     let unique = scope.is_single() && scope.root().key_is_unique();
     let mut joins = joins(&read.joins, scope)?;
-    let rule = access::restrict(&mut joins, scope)?;
+    let rules = ReadRules::add_to_joins(&mut joins, scope)?;
     let select = Select {
         joins,
-        filter: and(Some(by_id(&read.id, scope.root(), IdPurpose::Read)?), rule),
+        filter: rules.restrict(Some(by_id(&read.id, scope.root(), IdPurpose::Read)?))?,
         limit: match (unique, scope.is_single()) {
             // A unique key finds at most one record without a LIMIT.
             (true, _) => None,

@@ -1,6 +1,6 @@
 //! Tables that a statement reaches by relations, and conditions on their records.
 
-use super::access::{self, Rights, TableAccess, restricted};
+use super::access::{self, ReadRules, Rights, TableAccess};
 use super::filter::predicate;
 use super::scope::Scope;
 use super::{ColumnRef, Join, Predicate};
@@ -77,8 +77,8 @@ impl RelatedTable {
         self.relation.columns.iter().map(|name| column(scope, 0, name)).collect()
     }
 
-    /// Returns the join with the link table, whose ON has the role's condition, and the condition on the related table.
-    pub(super) fn link(&self, scope: &Scope<'_>) -> Result<(Vec<Join>, Option<Predicate>), Problem> {
+    /// Returns the join with the link table, if there is one, and the rules of both tables.
+    pub(super) fn link(&self, scope: &Scope<'_>) -> Result<(Vec<Join>, ReadRules), Problem> {
         let mut joins = Vec::new();
         if let Some(link) = &self.relation.link {
             let pairs = link.columns.iter().zip(&link.matches);
@@ -86,8 +86,8 @@ impl RelatedTable {
                 pairs.map(|(own, target)| Ok(Predicate::Same(column(scope, 1, own)?, column(scope, 0, target)?)));
             joins.push(Join { kind: JoinKind::Inner, on: Predicate::All(same.collect::<Result<_, Problem>>()?) });
         }
-        let rule = access::restrict(&mut joins, scope)?;
-        Ok((joins, rule))
+        let rules = ReadRules::add_to_joins(&mut joins, scope)?;
+        Ok((joins, rules))
     }
 }
 
@@ -201,14 +201,14 @@ pub(super) fn exists(related: &Related, scope: &Scope<'_>) -> Result<Predicate, 
     };
     let inner = table.scope();
     let on = table.own_columns(scope)?.into_iter().zip(table.matches(&inner)?).collect();
-    let (joins, rule) = table.link(&inner)?;
+    let (joins, rules) = table.link(&inner)?;
     let condition = related.condition.as_ref().map(|condition| predicate(condition, &inner)).transpose()?;
     let condition = match (related.quantifier, condition) {
         (Quantifier::Every, None) => return Ok(Predicate::All(Vec::new())),
         (Quantifier::Every, Some(condition)) => Some(Predicate::Untrue(Box::new(condition))),
         (Quantifier::Some | Quantifier::None, condition) => condition,
     };
-    let filter = restricted(condition, rule);
+    let filter = rules.restrict(condition)?;
     let exists = Predicate::Exists(Box::new(Exists { table: table.clone(), joins, on, filter }));
     Ok(match related.quantifier {
         Quantifier::Some => exists,
@@ -244,9 +244,10 @@ pub(super) fn references(scope: &Scope<'_>, written: &[usize]) -> Result<Vec<Ref
             continue;
         };
         let field = scope.column(*at).name.as_str().into();
-        let (joins, filter) = table.link(&inner)?;
+        let (joins, rules) = table.link(&inner)?;
         let on = own.iter().copied().zip(table.matches(&inner)?).collect();
-        let exists = Predicate::Exists(Box::new(Exists { table: table.clone(), joins, on, filter }));
+        let exists =
+            Predicate::Exists(Box::new(Exists { table: table.clone(), joins, on, filter: rules.restrict(None)? }));
         let is_null = own.into_iter().map(Predicate::IsNull);
         all.push(Reference { field, is_readable: Predicate::Any(is_null.chain([exists]).collect()) });
     }
@@ -260,14 +261,15 @@ pub struct RelatedNames {
 }
 
 impl RelatedNames {
-    /// Returns names that no table of the outer statement has: its columns are named beside those of the subquery. A
-    /// rule of a role is resolved once for all statements, so that only the rendered statement tells what is free.
+    /// Returns names that no table has of which columns are named in the subquery: those of the outer statement, and of
+    /// the guards. A rule of a role is resolved once for all statements, so that only the rendered statement tells what
+    /// is free.
     pub fn free(outer: &Scope<'_>) -> Self {
-        let is_free = |name: &TableName| {
-            (0..outer.size()).all(|source| !outer.name(source).as_str().eq_ignore_ascii_case(name.as_str()))
-        };
+        let scopes = || outer.guards().map(|guard| guard.scope).chain([outer]);
+        let taken = || scopes().flat_map(|scope| (0..scope.size()).map(|source| scope.name(source).as_str()));
+        let is_free = |name: &TableName| taken().all(|taken| !taken.eq_ignore_ascii_case(name.as_str()));
         let numbered = |number| ["related", "link"].map(|word| TableName::numbered(word, number));
-        let mut names = (1..=outer.size() + 1).map(numbered);
+        let mut names = (1..=taken().count() + 1).map(numbered);
         let [table, link] = names.find(|names| names.iter().all(is_free)).unwrap_or_else(|| numbered(0));
         Self { table, link }
     }

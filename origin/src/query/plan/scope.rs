@@ -1,8 +1,8 @@
 //! The tables of a statement, and the resolution of field names among them.
 
-use super::ColumnRef;
 use super::access::TableAccess;
 use super::related::{RelatedNames, RelatedTable};
+use super::{ColumnRef, Predicate};
 use crate::query::catalog::{Column, Table};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, TableName, shown};
@@ -19,6 +19,15 @@ pub struct Scope<'a> {
     related: &'a [RelatedTable],
     references: &'a [RelatedTable],
     action: Action,
+    guards: Option<&'a Guard<'a>>,
+}
+
+/// A condition on the records of `scope`, without which slow patterns are not matched: those of the scope, and of the
+/// subqueries in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Guard<'a> {
+    pub scope: &'a Scope<'a>,
+    pub condition: &'a Predicate,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +38,15 @@ struct Joined<'a> {
 
 impl<'a> Scope<'a> {
     pub const fn of(root: &'a TableAccess) -> Self {
-        Self { root, root_name: None, joined: Vec::new(), related: &[], references: &[], action: Action::Read }
+        Self {
+            root,
+            root_name: None,
+            joined: Vec::new(),
+            related: &[],
+            references: &[],
+            action: Action::Read,
+            guards: None,
+        }
     }
 
     /// Without `names`, the tables go by their own names.
@@ -51,6 +68,20 @@ impl<'a> Scope<'a> {
     /// `references` are the tables to whose records a write may refer only if the caller may read them.
     pub fn with_references(self, references: &'a [RelatedTable]) -> Self {
         Self { references, ..self }
+    }
+
+    pub fn guarded(&self, guard: &'a Guard<'a>) -> Self {
+        Self { guards: Some(guard), ..self.clone() }
+    }
+
+    /// Takes over the guards of the outer scope.
+    pub fn within(self, outer: &Self) -> Self {
+        Self { guards: outer.guards, ..self }
+    }
+
+    /// The guards of this scope and of those around it.
+    pub fn guards(&self) -> impl Iterator<Item = &'a Guard<'a>> + use<'a> {
+        std::iter::successors(self.guards, |guard| guard.scope.guards)
     }
 
     pub(super) fn references(&self) -> &'a [RelatedTable] {
@@ -124,6 +155,11 @@ impl<'a> Scope<'a> {
 
     pub fn column(&self, column_ref: ColumnRef) -> &'a Column {
         self.table(column_ref.source).column(column_ref.column)
+    }
+
+    /// The same tables for a subquery in the statement, in which each column must be named with its table.
+    pub fn seen_from_subquery(&self) -> Self {
+        Self { root_name: Some(self.name(0)), guards: None, ..self.clone() }
     }
 
     /// The tables that the join condition of the table with index `source` may name.

@@ -300,7 +300,7 @@ pub(super) fn update<'p>(
             return Err(rules.uncheckable("it reads a generated field, whose new value MariaDB does not tell"));
         }
     }
-    let filter = restricted(target, rule).unwrap_or(Predicate::Any(Vec::new()));
+    let filter = restricted(target, rule)?.unwrap_or(Predicate::Any(Vec::new()));
     let options = &update.options;
     let most = MaxAffected::of(options, &update.target, max_rows);
     let mut steps = TransactionSteps::of(options, &update.target, (most, scope))?;
@@ -357,7 +357,7 @@ pub(super) fn delete<'p>(
     let rule = scope.access(0).deleting()?.map(|rule| Predicate::clone(&rule));
     writable(scope.root())?;
     let filter =
-        restricted(Some(target(&delete.target, scope, Action::Delete)?), rule).unwrap_or(Predicate::Any(Vec::new()));
+        restricted(Some(target(&delete.target, scope, Action::Delete)?), rule)?.unwrap_or(Predicate::Any(Vec::new()));
     let options = &delete.options;
     let most = MaxAffected::of(options, &delete.target, max_rows);
     let steps = TransactionSteps::of(options, &delete.target, (most, scope))?;

@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::{expression, select};
 use crate::query::catalog::{CaseSensitivity, Kind};
 use crate::query::plan::related::{Exists, RelatedNames};
-use crate::query::plan::scope::Scope;
+use crate::query::plan::scope::{Guard, Scope};
 use crate::query::plan::{ColumnRef, LikePattern, Operand, Predicate, SqlConversion};
 use shared::operation::filter::Comparison;
 
@@ -14,6 +14,22 @@ pub(super) fn filter(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate)
 }
 
 pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
+    if predicate.is_slow_pattern() && scope.guards().next().is_some() {
+        // MariaDB replaces columns by the constants that they are compared with elsewhere in the statement, also in an IF,
+        // and may then match the pattern before it tests any other condition. It leaves subqueries as they are.
+        sql.syntax("IF(EXISTS (SELECT 1 FROM DUAL WHERE ").joined(" AND ", scope.guards(), |sql, guard| {
+            write(sql, &guard.scope.seen_from_subquery(), guard.condition.clone());
+        });
+        // NULL, as for the missing record of a LEFT JOIN: FALSE would become TRUE in a NOT.
+        sql.syntax("), ");
+        unguarded(sql, scope, predicate);
+        sql.syntax(", NULL)");
+    } else {
+        unguarded(sql, scope, predicate);
+    }
+}
+
+fn unguarded(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
     match predicate {
         Predicate::Compare(at, comparison, operand) => compare(sql, scope, at, comparison, operand),
         Predicate::In(_, operands) if operands.is_empty() => {
@@ -74,14 +90,7 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
             sql.syntax(")");
         }
         Predicate::Guarded(guard, inner) => {
-            // MariaDB replaces columns by the constants that they are compared with elsewhere in the statement, also in an
-            // IF, and may then test the inner condition before any other. It leaves subqueries as they are.
-            sql.syntax("IF(EXISTS (SELECT 1 FROM DUAL WHERE ");
-            write(sql, scope, *guard);
-            // NULL, as for the missing record of a LEFT JOIN: FALSE would become TRUE in a NOT.
-            sql.syntax("), ");
-            write(sql, scope, *inner);
-            sql.syntax(", NULL)");
+            write(sql, &scope.guarded(&Guard { scope, condition: &guard }), *inner);
         }
         Predicate::Untrue(inner) => {
             sql.syntax("(");
@@ -94,7 +103,7 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
 
 fn exists(sql: &mut Builder, scope: &Scope<'_>, exists: Exists) {
     let names = RelatedNames::free(scope);
-    let inner = exists.table.named_scope(&names);
+    let inner = exists.table.named_scope(&names).within(scope);
     sql.syntax("EXISTS (SELECT 1");
     select::from(sql, exists.joins, None, &inner);
     sql.syntax(" WHERE ").joined(" AND ", exists.on, |sql, (outer, own)| {
@@ -117,7 +126,7 @@ fn of_subquery(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
         Predicate::Exists(subquery) if subquery.on.len() == 1 => {
             let Exists { table, joins, on, filter } = *subquery;
             let names = RelatedNames::free(scope);
-            let inner = table.named_scope(&names);
+            let inner = table.named_scope(&names).within(scope);
             sql.joined(" AND ", on, |sql, (outer, own)| {
                 sql.qualified(scope, outer).syntax(" IN (SELECT ").qualified(&inner, own);
             });
@@ -127,6 +136,9 @@ fn of_subquery(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
                 of_subquery(sql, &inner, filter);
             }
             sql.syntax(")");
+        }
+        Predicate::Guarded(guard, inner) => {
+            of_subquery(sql, &scope.guarded(&Guard { scope, condition: &guard }), *inner);
         }
         other => write(sql, scope, other),
     }

@@ -2,13 +2,16 @@
 
 use crate::query::catalog::relations::RelationKind;
 use crate::query::catalog::{Kind, Table};
+use crate::query::plan::join::may_be_absent;
 use crate::query::plan::related::Exists;
 use crate::query::plan::scope::Scope;
 use crate::query::plan::{ColumnRef, Expression, Join, Predicate, Search};
-use shared::error::Problem;
+use shared::error::{ErrorCode, Problem};
 use shared::ident::FieldName;
+use shared::limits::SQL_PARAMS_MAX_COUNT;
 use shared::operation::read::join::JoinKind;
 use shared::policy::Action;
+use std::sync::Arc;
 
 pub(in crate::query) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
     match (condition, rule) {
@@ -24,56 +27,88 @@ pub(in crate::query) fn and(condition: Option<Predicate>, rule: Option<Predicate
 
 /// Adds a rule to a caller's condition. The rule also guards what is slow in the condition, whichever table it reads: its
 /// time would reveal what faster parts of the condition found in a hidden record.
-pub(in crate::query::plan) fn restricted(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
-    let condition = match (condition, &rule) {
-        (Some(condition), Some(rule)) => Some(guarded_by(rule, condition)),
-        (condition, _) => condition,
+pub(in crate::query::plan) fn restricted(
+    condition: Option<Predicate>,
+    rule: Option<Predicate>,
+) -> Result<Option<Predicate>, Problem> {
+    let restricted = match rule {
+        Some(rule) => and(condition.map(|condition| guarded_by(&Arc::new(rule.clone()), condition)), Some(rule)),
+        None => condition,
     };
-    and(condition, rule)
+    match restricted.as_ref().map_or(0, Predicate::values) {
+        0..=SQL_PARAMS_MAX_COUNT => Ok(restricted),
+        values => Err(Problem::new(
+            ErrorCode::InvalidFilter,
+            format!("The conditions have {values} values; MariaDB takes {SQL_PARAMS_MAX_COUNT} in one statement."),
+        )
+        .with_hint(
+            "Ask for the records in several requests. The values of a role's rule count once for each pattern.",
+        )),
+    }
 }
 
-pub(in crate::query::plan) fn guarded_by(rule: &Predicate, condition: Predicate) -> Predicate {
+fn guarded_by(rule: &Arc<Predicate>, condition: Predicate) -> Predicate {
     let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| guarded_by(rule, part)).collect();
     match condition {
         Predicate::All(parts) => Predicate::All(all(parts)),
         Predicate::Any(parts) => Predicate::Any(all(parts)),
         Predicate::Not(part) => Predicate::Not(Box::new(guarded_by(rule, *part))),
-        Predicate::Guarded(guard, part) if *guard == *rule => Predicate::Guarded(guard, part),
-        slow if slow.is_slow() => Predicate::Guarded(Box::new(rule.clone()), Box::new(slow)),
+        slow if slow.has(&Predicate::is_slow_pattern) => Predicate::Guarded(Arc::clone(rule), Box::new(slow)),
         fast => fast,
     }
 }
 
-/// Returns the rules of tables whose records all rows of the statement have, apart from the rule that [`restrict`] returns.
-pub(in crate::query::plan) fn rules_of_inner_joins(joins: &[Join], scope: &Scope<'_>) -> Vec<Predicate> {
-    let mut rules = Vec::new();
-    for (at, join) in joins.iter().enumerate() {
-        match join.kind {
-            JoinKind::Inner => rules.extend(read_rule(at + 1, scope)),
-            JoinKind::Left => {}
-            JoinKind::Right => rules.clear(),
-        }
-    }
-    rules
+/// The rules of the tables of a statement, for its WHERE.
+pub(in crate::query::plan) struct ReadRules {
+    condition: Option<Predicate>,
+    /// The rules of the other tables, whose conditions are in ON.
+    guards: Vec<Arc<Predicate>>,
 }
 
-/// Adds the rules of the tables to the ON of joins, so that an outer join keeps the other table's record. Returns the
-/// rule that must go into WHERE: that of the root table, or of the last table that is joined by RIGHT JOIN, which keeps
-/// all rows of its own table.
-pub(in crate::query::plan) fn restrict(joins: &mut [Join], scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
-    let mut kept = rule_of(0, scope)?;
-    for (at, join) in joins.iter_mut().enumerate() {
-        let own = rule_of(at + 1, scope)?;
-        let rule = match join.kind {
-            JoinKind::Inner | JoinKind::Left => own,
-            JoinKind::Right => std::mem::replace(&mut kept, own),
-        };
-        let on = std::mem::replace(&mut join.on, Predicate::All(Vec::new()));
-        if let Some(on) = restricted(Some(on), rule) {
-            join.on = on;
+impl ReadRules {
+    /// Adds the rules to the ON of joins, so that an outer join keeps the other table's record. The rule of the root
+    /// table, or of the last table that is joined by RIGHT JOIN, which keeps all rows of its own table, is for WHERE.
+    pub(in crate::query::plan) fn add_to_joins(joins: &mut [Join], scope: &Scope<'_>) -> Result<Self, Problem> {
+        let mut kept = 0;
+        scope.access(0).reading()?;
+        for at in 1..=joins.len() {
+            scope.access(at).reading()?;
+            let join = &mut joins[at - 1];
+            let of = match join.kind {
+                JoinKind::Inner | JoinKind::Left => at,
+                JoinKind::Right => std::mem::replace(&mut kept, at),
+            };
+            let on = std::mem::replace(&mut join.on, Predicate::All(Vec::new()));
+            if let Some(on) = and(Some(on), read_rule(of, scope)) {
+                join.on = on;
+            }
         }
+        let others = (0..=joins.len()).filter(|at| *at != kept);
+        let guards = others.filter_map(|at| {
+            let rule = read_rule(at, scope)?;
+            Some(Arc::new(match may_be_absent(at, joins) {
+                true => Predicate::Any(vec![rule, is_absent(at, scope)]),
+                false => rule,
+            }))
+        });
+        Ok(Self { guards: guards.collect(), condition: read_rule(kept, scope) })
     }
-    Ok(kept)
+
+    pub(in crate::query::plan) fn restrict(self, condition: Option<Predicate>) -> Result<Option<Predicate>, Problem> {
+        let guards = self.guards.iter();
+        let condition = condition.map(|condition| guards.fold(condition, |all, rule| guarded_by(rule, all)));
+        restricted(condition, self.condition)
+    }
+}
+
+/// The condition that an outer join found no record of the table.
+fn is_absent(source: usize, scope: &Scope<'_>) -> Predicate {
+    let table = scope.table(source);
+    let is_null = |column| Predicate::IsNull(ColumnRef { source, column });
+    match table.all_columns().find(|at| !table.column(*at).nullable) {
+        Some(column) => is_null(column),
+        None => Predicate::All(table.all_columns().map(is_null).collect()),
+    }
 }
 
 pub(in crate::query::plan) fn read_rule(source: usize, scope: &Scope<'_>) -> Option<Predicate> {
@@ -87,11 +122,6 @@ pub(in crate::query::plan) fn own_rule(source: usize, scope: &Scope<'_>) -> Opti
 fn rule_for(action: Action, source: usize, scope: &Scope<'_>) -> Option<Predicate> {
     let at_source = |column_ref: ColumnRef| ColumnRef { source, ..column_ref };
     scope.access(source).condition(action).map(|rule| moved(rule.clone(), &at_source))
-}
-
-fn rule_of(source: usize, scope: &Scope<'_>) -> Result<Option<Predicate>, Problem> {
-    scope.access(source).reading()?;
-    Ok(read_rule(source, scope))
 }
 
 /// Replaces references to columns of the outer statement. Sort expressions other than columns are not changed.
@@ -114,7 +144,9 @@ pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) 
         Predicate::All(parts) => Predicate::All(all(parts)),
         Predicate::Any(parts) => Predicate::Any(all(parts)),
         Predicate::Not(part) => Predicate::Not(Box::new(moved(*part, to))),
-        Predicate::Guarded(guard, part) => Predicate::Guarded(Box::new(moved(*guard, to)), Box::new(moved(*part, to))),
+        Predicate::Guarded(guard, part) => {
+            Predicate::Guarded(Arc::new(moved(guard.as_ref().clone(), to)), Box::new(moved(*part, to)))
+        }
         Predicate::Untrue(part) => Predicate::Untrue(Box::new(moved(*part, to))),
         Predicate::Exists(exists) => {
             let on = exists.on.into_iter().map(|(outer, own)| (to(outer), own)).collect();
