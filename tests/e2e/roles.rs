@@ -78,7 +78,7 @@ impl<'a> Caller<'a> {
         self.db.call(method, rest).key(&self.key)
     }
 
-    async fn get(&self, rest: &str) -> Answer {
+    pub(crate) async fn get(&self, rest: &str) -> Answer {
         self.call(Method::GET, rest).send().await
     }
 

@@ -252,6 +252,13 @@ impl Service {
         processes_marked(&self.mark)
     }
 
+    /// The highest memory of the origin so far.
+    pub(crate) fn peak_bytes(&self) -> u64 {
+        let processes = self.processes();
+        let (id, _) = processes.iter().find(|(_, name)| name.contains("selkie dev")).expect("the origin");
+        peak_bytes(*id).expect("a peak")
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let id = i32::try_from(self.child.lock().unwrap().id()).expect("a process id");
         kill(id, signal);
@@ -334,6 +341,13 @@ pub(crate) fn kill(id: i32, signal: Signal) {
 }
 
 /// Returns the processes with this mark in their environment, without zombies.
+/// The highest memory of a process so far; `None` if it has ended.
+pub(crate) fn peak_bytes(id: i32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024)
+}
+
 pub(crate) fn processes_marked(mark: &str) -> Vec<(i32, String)> {
     let wanted = format!("{MARK}={mark}");
     let entries = fs::read_dir("/proc").expect("/proc").flatten();

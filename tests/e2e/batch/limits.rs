@@ -1,7 +1,8 @@
 //! The limits of a batch and of its answer.
 
-use super::{batch, get, post};
+use super::{batch, call, get, post};
 use crate::host::Host;
+use crate::roles::{Caller, create_role, role_of};
 use crate::test_db::TestDb;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -9,6 +10,7 @@ use shared::error::ErrorCode;
 cases! {
     Both: [
         a_thousand_operations_run_and_no_more,
+        each_operation_counts_against_the_rate_limit,
         ten_thousand_rows_are_read_and_no_more,
         sixteen_mebibytes_are_answered_and_no_more,
         many_rows_are_inserted_by_several_operations,
@@ -31,6 +33,23 @@ async fn a_thousand_operations_run_and_no_more(host: Host) {
     let answer = batch(host, &operations).await;
     assert_eq!(answer.refused(ErrorCode::InvalidBody).get("details"), None);
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 1000);
+}
+
+async fn each_operation_counts_against_the_rate_limit(host: Host) {
+    let db = TestDb::new(host, T).await;
+    let mut role = role_of(&db, [("t", json!({"read": true}))]);
+    role["rateLimit"] = json!("6/1h");
+    let caller = Caller::with_role(&db, &create_role(&role), json!({}));
+    let batch = async |count: usize| {
+        let operations = vec![get(&format!("{}?limit=1", db.path("t"))); count];
+        call(host, &operations).key(&caller.key).send().await
+    };
+    assert_eq!(batch(3).await.payload(), json!([[], [], []]));
+    // Four are counted, this one included.
+    let left = caller.get("t").await.header("ratelimit").map(str::to_owned);
+    assert!(left.as_ref().is_some_and(|left| left.contains("r=2")), "{left:?}");
+    assert_eq!(batch(2).await.payload(), json!([[], []]));
+    caller.get("t").await.refused(ErrorCode::RateLimited);
 }
 
 async fn ten_thousand_rows_are_read_and_no_more(host: Host) {

@@ -22,17 +22,6 @@ fn run(service: &Service, statements: &str) {
     service.root_sql(&format!("USE {}; {statements}", service.database)).expect("it runs");
 }
 
-/// The highest memory of the service's own processes, in bytes.
-fn peak(service: &Service) -> u64 {
-    let peak = |id: i32| {
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("its status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak").to_owned();
-        line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
-    };
-    let own = service.processes().into_iter().filter(|(_, name)| name.contains("selkie"));
-    own.map(|(id, _)| peak(id)).sum()
-}
-
 async fn many_subscriptions_take_little_memory(_: Host) {
     /// The rows have 15 MiB, which each of the subscriptions sees.
     const GROWTH_MAX_BYTES: u64 = 128 * 1024 * 1024;
@@ -51,7 +40,7 @@ async fn many_subscriptions_take_little_memory(_: Host) {
         )
     };
     ask(None).await;
-    let before = peak(&service);
+    let before = service.peak_bytes();
     for rows in ["REPEAT('x', 1024) FROM seq_1_to_5000", "REPEAT('y', 262144) FROM seq_5001_to_5040"] {
         let mut token = ask(None).await.next;
         run(&service, &format!("INSERT INTO texts SELECT seq, {rows}"));
@@ -61,7 +50,7 @@ async fn many_subscriptions_take_little_memory(_: Host) {
             token = page.next;
         }
     }
-    let growth = peak(&service) - before;
+    let growth = service.peak_bytes() - before;
     assert!(growth < GROWTH_MAX_BYTES, "{growth} bytes");
     service.stop().expect("a stop");
 }

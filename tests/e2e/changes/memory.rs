@@ -37,15 +37,6 @@ impl World {
         Call::new(&self.service.origin, Method::GET, &path).key(&self.service.full_key)
     }
 
-    /// The origin's peak memory so far, in bytes.
-    fn peak(&self) -> u64 {
-        let processes = self.service.processes();
-        let (id, _) = processes.iter().find(|(_, name)| !name.contains("mariadbd")).expect("the origin");
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("its status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-        line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
-    }
-
     async fn stop(self) {
         let stopped = tokio::task::spawn_blocking(move || self.service.stop());
         stopped.await.expect("a task").expect("a stop");
@@ -58,14 +49,14 @@ async fn a_snapshot_holds_few_long_rows_at_once(_: Host) {
          INSERT INTO t SELECT seq, REPEAT('x', 4000000) FROM seq_1_to_30",
     )
     .await;
-    let before = world.peak();
+    let before = world.service.peak_bytes();
     let mut answer = world.changes("snapshot=true").request().send().await.expect("a response");
     let mut bytes = 0;
     while let Some(chunk) = answer.chunk().await.expect("a chunk") {
         bytes += chunk.len() as u64;
     }
     assert!(bytes > 120 * MIB, "{bytes}");
-    let growth = world.peak() - before;
+    let growth = world.service.peak_bytes() - before;
     assert!(growth < 80 * MIB, "{growth} bytes");
     world.stop().await;
 }
@@ -80,11 +71,11 @@ async fn pages_of_a_long_row_share_a_limit(_: Host) {
         calls.push(world.changes(&format!("{query}&since={begin}&wait=25s")));
     }
     world.root("INSERT INTO t VALUES (1, REPEAT('x', 12000000))");
-    let before = world.peak();
+    let before = world.service.peak_bytes();
     let answers =
         futures_util::future::join_all(calls.into_iter().map(async |call| Page::of(&call.send().await))).await;
     assert!(answers.iter().all(|page| page.changes.len() == 1));
-    let growth = world.peak() - before;
+    let growth = world.service.peak_bytes() - before;
     assert!(growth < 450 * MIB, "{growth} bytes");
     world.stop().await;
 }
@@ -94,7 +85,7 @@ async fn a_wide_subscription_counts_by_its_fields(_: Host) {
     let world = World::start(&format!("CREATE TABLE t (id INT PRIMARY KEY, {})", columns.join(", "))).await;
     let subscription = json!({"database": world.service.database, "table": "t", "omitFields": ["c1"]});
     let body = json!({"subscriptions": vec![subscription; 100]});
-    let before = world.peak();
+    let before = world.service.peak_bytes();
     let mut streams = Vec::new();
     let refused = loop {
         let call = Call::new(&world.service.origin, Method::POST, "/api/v1/changes").key(&world.service.full_key);
@@ -106,7 +97,7 @@ async fn a_wide_subscription_counts_by_its_fields(_: Host) {
         streams.push(response);
     };
     assert_eq!((streams.len(), refused.as_u16()), (12, 429));
-    let growth = world.peak() - before;
+    let growth = world.service.peak_bytes() - before;
     assert!(growth < 300 * MIB, "{growth} bytes");
     world.stop().await;
 }

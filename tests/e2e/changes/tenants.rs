@@ -76,15 +76,6 @@ async fn a_stream_ends_when_its_database_is_released(host: Host) {
     root(&format!("DROP DATABASE {name}"));
 }
 
-/// Returns the most memory that the origin has used.
-fn peak_megabytes(service: &Service) -> u64 {
-    let origin = |(id, name): &(i32, String)| name.contains("selkie").then_some(*id);
-    let id = service.processes().iter().find_map(origin).expect("an origin");
-    let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("a status");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") / 1_000
-}
-
 /// Compressed columns are short in the log, and all rows of a prepared transaction are kept until its end.
 async fn long_rows_take_bounded_memory(_: Host) {
     const COLUMNS: usize = 8;
@@ -118,7 +109,7 @@ async fn long_rows_take_bounded_memory(_: Host) {
         let error = ask(table, &format!("since={token}")).send().await.refused(ErrorCode::ResyncRequired);
         assert_eq!(error["details"]["reason"], "too_slow", "{table}");
     }
-    let peak = peak_megabytes(&service);
+    let peak = service.peak_bytes() / 1_000_000;
     assert!(peak < 400, "{peak} MB");
     let stopped = tokio::task::spawn_blocking(move || service.stop());
     stopped.await.expect("a task").expect("a stop");

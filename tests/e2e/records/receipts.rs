@@ -2,12 +2,14 @@
 //! accessible by the records routes.
 
 use super::idempotency::{T, count, elsewhere, insert, key, replays};
+use crate::case::eventually;
 use crate::host::{Answer, Host};
-use crate::service::shared;
+use crate::service::{Edge, Service, shared};
 use crate::test_db::{TestDb, unique};
 use reqwest::Method;
 use serde_json::json;
 use shared::error::ErrorCode;
+use std::time::Duration;
 
 cases! {
     Both: [
@@ -17,6 +19,7 @@ cases! {
         an_account_has_and_sees_no_more_for_its_receipts,
         the_table_of_receipts_is_none_of_the_interface,
     ],
+    Own: [old_receipts_are_deleted_at_the_start_whatever_the_project_put_beside_them],
 }
 
 async fn first_uses_at_once_make_one_table(host: Host) {
@@ -207,4 +210,26 @@ async fn the_table_of_receipts_is_none_of_the_interface(host: Host) {
     }
     // In SQL, the receipts are an ordinary table of the project.
     assert_eq!(db.value("SELECT COUNT(*) FROM selkie_receipts WHERE answer = '1'").await, 1);
+}
+
+async fn old_receipts_are_deleted_at_the_start_whatever_the_project_put_beside_them(_: Host) {
+    const PEAK_MAX_BYTES: u64 = 128 * 1024 * 1024;
+    let service = Service::start(Edge::Without, &[]).expect("a service");
+    let sql = |service: &Service, statements: &str| {
+        service.root_sql(&format!("USE {}; {statements}", service.database)).expect("it runs")
+    };
+    let create = statement_of_the_docs().replace("BINARY(32) NOT NULL PRIMARY KEY", "LONGBLOB NOT NULL");
+    assert!(create.contains("key_hash LONGBLOB"), "{create}");
+    sql(&service, &create);
+    let receipts = "INSERT INTO selkie_receipts (key_hash, fingerprint, created_at)";
+    sql(&service, &format!("{receipts} SELECT REPEAT('x', 10000000), '', 0 FROM seq_1_to_40"));
+    sql(&service, &format!("{receipts} VALUES (REPEAT('o', 32), '', 0), (REPEAT('n', 32), '', UNIX_TIMESTAMP())"));
+    let directory = service.stop_and_keep().expect("an end");
+    let service = Service::start_in(directory, Edge::Without, &[]).expect("a service");
+    let short = || sql(&service, "SELECT LEFT(key_hash, 1) FROM selkie_receipts WHERE LENGTH(key_hash) = 32");
+    eventually("the old receipt is deleted", Duration::from_secs(60), || async {
+        (short().trim() == "n").then_some(())
+    })
+    .await;
+    assert!(service.peak_bytes() < PEAK_MAX_BYTES, "{} bytes", service.peak_bytes());
 }

@@ -2,6 +2,7 @@
 
 use super::{Way, WorkingDirectory};
 use crate::host::Host;
+use crate::service::peak_bytes;
 use crate::test_db::TestDb;
 use std::io::Write as _;
 use std::process::Stdio;
@@ -28,11 +29,8 @@ async fn an_import_runs_in_constant_memory(host: Host) {
     let mut child = directory.command(&import).stdin(Stdio::piped()).spawn().expect("it runs");
     let mut pipe = child.stdin.take().expect("a pipe");
     let row = format!("{{\"word\": \"{}\"}}\n", "x".repeat(ROW_BYTES));
-    let peak = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).expect("its status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak").to_owned();
-        line.trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
-    };
+    let id = i32::try_from(child.id()).expect("a process id");
+    let peak = || peak_bytes(id).expect("a peak");
     let mut first = 0;
     for written in 0..ROWS {
         if written == FIRST_ROWS {
