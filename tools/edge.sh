@@ -24,8 +24,8 @@ target/debug/bindgen target/wasm32-unknown-unknown/edge/edge.wasm "$parts"
 # Removes function names, which are a tenth of the bytes that an isolate loads, and duplicate
 # functions. Other passes of binaryen would save 10 % of the bytes that rustc has optimised, but the
 # compressed file would be 2 % larger.
-"$bin/wasm-opt" --duplicate-function-elimination --remove-unused-brs --rse --vacuum --optimize-instructions \
-  --duplicate-function-elimination \
+"$bin/wasm-opt" --code-folding --duplicate-function-elimination --remove-unused-brs --rse --vacuum \
+  --optimize-instructions --duplicate-function-elimination --dae-optimizing --coalesce-locals --reorder-locals \
   --strip-debug --strip-producers --enable-mutable-globals --enable-sign-ext --enable-nontrapping-float-to-int \
   --enable-bulk-memory --enable-multivalue --enable-reference-types --enable-exception-handling \
   "$parts/worker_bg.wasm" -o "$parts/index_bg.wasm"
