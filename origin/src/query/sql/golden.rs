@@ -1,5 +1,5 @@
-//! Golden file: requests on known tables, and the SQL they become (`golden.txt`). `SELKIE_BLESS=1 cargo test -p
-//! selkie-origin golden` rewrites it.
+//! Compares the SQL of requests on fixed tables with `golden.txt`. `SELKIE_BLESS=1 cargo test -p selkie-origin golden`
+//! rewrites that file.
 
 use super::Statement;
 use crate::query::catalog::relations::{ForeignKey, Relations};

@@ -11,8 +11,8 @@ use crate::query::plan::{CELL_MAX_BYTES, Insert, InsertCheck, OnConflict, Operan
 
 /// Maximum for the rows. MariaDB allows 65,535; the rest is for conditions and values of the caller's role.
 const PLACEHOLDERS_MAX: usize = 65_000;
-/// Maximum bytes of text and values, which go in two packets: a fourth of MariaDB's default `max_allowed_packet` (16
-/// MiB). A statement with a single row may be larger.
+/// Maximum bytes of a statement's text and values together: far below MariaDB's default `max_allowed_packet`, 16 MiB. A
+/// statement with a single row may be larger.
 const STATEMENT_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Maximum rows of a statement: more rows are no faster.
 const STATEMENT_MAX_ROWS: usize = 1_000;
