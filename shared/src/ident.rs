@@ -6,7 +6,10 @@ use crate::limits::{IDENTIFIER_MAX_CHARS, PROJECT_NAME_MAX_CHARS, ROLE_NAME_MAX_
 
 /// Checks a name by MariaDB's rules for quoted identifiers ("Identifier Names" in its documentation).
 fn check(kind: &str, name: &str) -> Result<(), Problem> {
-    let fault = if name.is_empty() {
+    let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_');
+    let fault = if (1..=IDENTIFIER_MAX_CHARS).contains(&name.len()) && name.bytes().all(is_plain) {
+        return Ok(());
+    } else if name.is_empty() {
         "is empty"
     } else if name.chars().count() > IDENTIFIER_MAX_CHARS {
         "is longer than 64 characters"

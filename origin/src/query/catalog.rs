@@ -6,6 +6,7 @@ mod members;
 pub mod relations;
 
 pub use charset_coverage::CharsetCoverage;
+use foldhash::fast::RandomState;
 pub use members::{Likeness, Members};
 use shared::envelope::ColumnLabels;
 use shared::error::{ErrorCode, Problem, nearest};
@@ -22,7 +23,7 @@ pub struct Table {
     bytes: u64,
     readable: usize,
     visible: usize,
-    by_name: HashMap<Box<str>, usize>,
+    by_name: HashMap<Box<str>, usize, RandomState>,
     primary: Vec<usize>,
     key: Vec<usize>,
     row_key: Vec<usize>,
@@ -198,7 +199,7 @@ impl Table {
         (primary, mut unique): (Vec<usize>, Vec<Vec<usize>>),
         traits: Traits,
     ) -> Self {
-        let by_name: HashMap<Box<str>, usize> =
+        let by_name: HashMap<Box<str>, usize, RandomState> =
             columns.iter().enumerate().map(|(at, column)| (column.name.as_str().into(), at)).collect();
         // In the API, `{id}` addresses the column `id`, or the primary key if there is no column `id`.
         let id = by_name.get("id").map(|at| vec![*at]);

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 /// The names in use, each with the next number to try for a repetition.
 #[derive(Default)]
-pub struct UniqueNames(HashMap<String, usize>);
+pub struct UniqueNames(HashMap<String, usize, foldhash::fast::RandomState>);
 
 impl UniqueNames {
     /// Returns the name or, if it is in use, the name with `separator` and the first free number from 2 on.

@@ -19,13 +19,11 @@ impl FieldRef {
     /// Parses `name` or `table.name`; any other text is an `invalid_identifier`. A text that is valid as one field name
     /// stays undivided, even if it has dots: see [`FieldRef::readings`].
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        let bare = FieldName::parse(text);
-        match (bare, split(text).next()) {
-            (Ok(field), _) => Ok(Self::from(field)),
-            // Too long for one name, but valid as a table and a field.
-            (Err(_), Some((table, field))) => Ok(Self::of(table, field)),
-            (Err(problem), None) => Err(problem),
-        }
+        // A text that is too long for one name may be a table and a field.
+        FieldName::parse(text).map(Self::from).or_else(|problem| match split(text).next() {
+            Some((table, field)) => Ok(Self::of(table, field)),
+            None => Err(problem),
+        })
     }
 
     pub fn table(&self) -> Option<&TableName> {

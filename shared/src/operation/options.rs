@@ -66,15 +66,14 @@ pub(super) fn pairs(query: Option<&str>, texts: &[&str]) -> Result<Options, Prob
             continue;
         }
         let known = plain.iter().position(|(known, _)| *known == name);
-        if known.is_some() && !LISTS.contains(&name.as_str()) {
+        if known.is_some() && !LISTS.contains(&&*name) {
             return Err(repeated(&name));
         }
         let value = value.unwrap_or_default();
-        let value =
-            if texts.contains(&name.as_str()) { Value::Text(value.into()) } else { word_or_json(&name, &value)? };
+        let value = if texts.contains(&&*name) { Value::Text(value.into()) } else { word_or_json(&name, &value)? };
         match known {
             Some(at) => repeats.push((at, value)),
-            None => plain.push((name, value)),
+            None => plain.push((name.into_owned(), value)),
         }
     }
     if !repeats.is_empty() {
@@ -190,9 +189,12 @@ fn repeated(name: &str) -> Problem {
         .with_hint("Give it once: a list is one JSON value, or numbered, name[0]=…&name[1]=….")
 }
 
-fn decode_part(text: &str) -> Result<String, Problem> {
-    let spaced: Cow<'_, str> = if text.contains('+') { text.replace('+', " ").into() } else { text.into() };
-    decode(&spaced).map(Cow::into_owned).map_err(|fault| {
+fn decode_part(text: &str) -> Result<Cow<'_, str>, Problem> {
+    let decoded = match memchr::memchr(b'+', text.as_bytes()) {
+        None => decode(text),
+        Some(_) => decode(&text.replace('+', " ")).map(|decoded| Cow::Owned(decoded.into_owned())),
+    };
+    decoded.map_err(|fault| {
         Problem::new(ErrorCode::InvalidQueryOption, format!("The query part {} {fault}.", shown(text)))
             .with_hint("Percent-encode the query as UTF-8.")
     })

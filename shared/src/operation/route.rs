@@ -9,7 +9,6 @@ use crate::ident::{DatabaseName, TableName};
 use crate::media::FilePath;
 use crate::policy::Action;
 use crate::request::{RequestHead, check_url_length};
-use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 
 /// The resource that a request's path names. [`resolve`] has checked the method.
@@ -201,18 +200,27 @@ pub(super) fn decode_segment(segment: &str) -> Result<Cow<'_, str>, Problem> {
 }
 
 pub(super) fn decode(text: &str) -> Result<Cow<'_, str>, &'static str> {
-    let bytes = text.as_bytes();
-    if memchr::memchr(b'%', bytes).is_none() {
+    if memchr::memchr(b'%', text.as_bytes()).is_none() {
         return Ok(Cow::Borrowed(text));
     }
-    let broken = bytes.iter().enumerate().any(|(at, byte)| {
-        *byte == b'%' && !bytes.get(at + 1..at + 3).is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit))
-    });
-    if broken {
-        return Err("has a % that encodes nothing");
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let mut parts = text.as_bytes().split(|byte| *byte == b'%');
+    let mut decoded = Vec::with_capacity(text.len());
+    decoded.extend_from_slice(parts.next().unwrap_or_default());
+    for part in parts {
+        let [high, low, rest @ ..] = part else {
+            return Err(ENCODES_NOTHING);
+        };
+        let (Some(high), Some(low)) = (digit(*high), digit(*low)) else {
+            return Err(ENCODES_NOTHING);
+        };
+        decoded.push(high << 4 | low);
+        decoded.extend_from_slice(rest);
     }
-    percent_decode_str(text).decode_utf8().map_err(|_| "is not UTF-8")
+    String::from_utf8(decoded).map(Cow::Owned).map_err(|_| "is not UTF-8")
 }
+
+const ENCODES_NOTHING: &str = "has a % that encodes nothing";
 
 fn allow(method: &str, methods: &'static str) -> Result<(), Problem> {
     // Splitting at `", "` would take as long as the rest of the routing.

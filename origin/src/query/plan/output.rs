@@ -3,6 +3,7 @@
 use super::scope::Scope;
 use super::{ColumnRef, Expression, Output, Search};
 use crate::query::catalog::{Kind, Layout};
+use foldhash::fast::RandomState;
 use shared::envelope::{ColumnLabels, Label};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::{FieldName, shown};
@@ -276,7 +277,7 @@ fn taken(option: &str, name: &str) -> Problem {
 struct Builder<'a> {
     scope: &'a Scope<'a>,
     cells: Cells,
-    names: HashSet<String>,
+    names: HashSet<String, RandomState>,
 }
 
 impl<'a> Builder<'a> {
@@ -284,7 +285,7 @@ impl<'a> Builder<'a> {
         Self {
             scope,
             cells: Cells { cells: Vec::new(), nests: Vec::new(), includes: Vec::new(), aggregated: false },
-            names: HashSet::new(),
+            names: HashSet::default(),
         }
     }
 
