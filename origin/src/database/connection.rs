@@ -304,7 +304,13 @@ impl Connection {
         statement: Statement,
         params: Params,
     ) -> Result<QueryResult<'_, 'static, BinaryProtocol>, DbError> {
-        Ok(self.conn.exec_iter(statement, params).await?)
+        match self.conn.exec_iter(&statement, params).await {
+            Ok(result) => Ok(result),
+            Err(error) => {
+                self.statements.drop_failed(&statement);
+                Err(error.into())
+            }
+        }
     }
 
     pub(super) async fn ask<T: FromRow + Send + 'static>(

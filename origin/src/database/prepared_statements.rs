@@ -18,14 +18,19 @@ pub(super) struct PreparedStatements {
     kept: LruCache<Box<str>, Statement>,
     /// The last statement whose text was too long to cache: the statements of one batch often have the same text.
     passing: Option<(Box<str>, Statement)>,
+    /// Statements to close before the next one runs.
+    failed: Vec<Statement>,
 }
 
 impl PreparedStatements {
     pub(super) fn new() -> Self {
-        Self { kept: LruCache::new(KEPT), passing: None }
+        Self { kept: LruCache::new(KEPT), passing: None, failed: Vec::new() }
     }
 
     pub(super) async fn get(&mut self, conn: &mut Conn, text: &str) -> Result<Statement, mysql_async::Error> {
+        while let Some(statement) = self.failed.pop() {
+            conn.close(statement).await?;
+        }
         if let Some(statement) = self.kept.get(text) {
             return Ok(statement.clone());
         }
@@ -46,10 +51,21 @@ impl PreparedStatements {
         Ok(statement)
     }
 
+    /// Drops a statement whose execution failed: MariaDB crashes if it executes some statements again after an error, such
+    /// as one with a subquery and a search in fields without a FULLTEXT index.
+    pub(super) fn drop_failed(&mut self, failed: &Statement) {
+        let is_it = |(_, statement): &(_, &Statement)| statement.id() == failed.id();
+        let text = self.kept.iter().find(is_it).map(|(text, _): (&Box<str>, _)| text.clone());
+        let kept = text.and_then(|text| self.kept.pop(&text));
+        let passing = self.passing.take_if(|(_, statement)| statement.id() == failed.id());
+        self.failed.extend(kept.or(passing.map(|(_, statement)| statement)));
+    }
+
     /// Empties the cache without closing the statements: the reset of the session closes them in MariaDB.
     pub(super) fn forget(&mut self) {
         self.kept.clear();
         self.passing = None;
+        self.failed.clear();
     }
 }
 

@@ -304,8 +304,8 @@ pub enum Predicate {
     /// An empty list is false.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
-    /// The slow patterns of the second condition are matched only against records that meet the first: a pattern is NULL
-    /// for other records.
+    /// The slow tests of the second condition run only on records that meet the first: what holds them is NULL for other
+    /// records.
     Guarded(Arc<Predicate>, Box<Predicate>),
     Untrue(Box<Predicate>),
     Exists(Box<Exists>),
@@ -321,8 +321,11 @@ impl Predicate {
             Self::In(_, operands) => operands.len(),
             Self::All(parts) | Self::Any(parts) => all(parts),
             Self::Not(part) | Self::Untrue(part) => part.values(),
-            // The guard is repeated at each pattern.
-            Self::Guarded(guard, part) => guard.values() * part.count(&Self::is_slow_pattern) + part.values(),
+            // The guard is written again in each subquery.
+            Self::Guarded(guard, part) => {
+                let subqueries = part.count(&|part| matches!(part, Self::Exists(_)));
+                guard.values() * (1 + subqueries) + part.values()
+            }
             Self::Exists(exists) => exists.filter.as_ref().map_or(0, Self::values),
         }
     }
@@ -352,16 +355,57 @@ impl Predicate {
         self.count(test) > 0
     }
 
-    /// Whether the condition is a pattern whose match may take long. A pattern whose only wildcards are `%` at its end is
-    /// matched in one pass, and an index can serve it. A search for a text inside of another is fast, but not a thousand.
-    pub fn is_slow_pattern(&self) -> bool {
+    /// Whether the condition is a test that may take long: a pattern, or a comparison that converts the column. A pattern
+    /// whose only wildcards are `%` at its end is matched in one pass, and an index can serve it. A search for a text inside
+    /// of another is fast, but not a thousand of them.
+    fn is_slow_test(&self) -> bool {
+        let converts = |operand: &Operand| {
+            matches!(operand.form, SqlConversion::Unicode(_) | SqlConversion::Json | SqlConversion::GeoJson)
+        };
         match self {
             Self::Regexp(..) => true,
-            Self::Like(_, pattern, Operand { param: Param::Text(text), .. }) => match pattern {
-                LikePattern::Raw => text.trim_end_matches('%').contains(['%', '_']),
-                LikePattern::Literal => text.starts_with('%'),
-            },
+            Self::Like(_, pattern, operand) => {
+                let Param::Text(text) = &operand.param else {
+                    return false;
+                };
+                let begins_anywhere = match pattern {
+                    LikePattern::Raw => text.trim_end_matches('%').contains(['%', '_']),
+                    LikePattern::Literal => text.starts_with('%'),
+                };
+                begins_anywhere || converts(operand)
+            }
+            Self::Compare(.., operand) => converts(operand),
+            Self::In(_, operands) => operands.iter().any(converts),
+            Self::Between(_, low, high) => converts(low) || converts(high),
             _ => false,
+        }
+    }
+
+    fn is_slow(&self) -> bool {
+        self.has(&Self::is_slow_test)
+    }
+
+    /// Whether the condition has a slow test outside of its subqueries.
+    pub fn is_slow_itself(&self) -> bool {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::is_slow_itself),
+            Self::Not(part) | Self::Untrue(part) | Self::Guarded(_, part) => part.is_slow_itself(),
+            Self::Exists(_) => false,
+            test => test.is_slow_test(),
+        }
+    }
+
+    fn is_search(&self) -> bool {
+        matches!(self, Self::Match(_))
+    }
+
+    /// The tables that the condition searches, without those of its subqueries.
+    fn searched(&self) -> Vec<usize> {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::searched).collect(),
+            Self::Not(part) | Self::Untrue(part) | Self::Guarded(_, part) => part.searched(),
+            Self::Match(search) => search.columns.iter().map(|column_ref| column_ref.source).collect(),
+            _ => Vec::new(),
         }
     }
 

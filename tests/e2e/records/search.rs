@@ -15,6 +15,7 @@ cases! {
         a_search_goes_with_other_options,
         a_search_goes_with_joins,
         a_search_without_an_index_says_what_to_do,
+        a_search_without_an_index_is_refused_as_often_as_it_comes,
         a_condition_may_match,
         odd_search_terms_are_no_fault,
         what_is_no_boolean_search_is_named,
@@ -223,4 +224,25 @@ async fn a_search_pages_by_its_score(host: Host) {
     let whole = json!({"fullTextSearch": search("database rows", json!({"scoreAlias": "s"}))});
     let whole = field(&db, "notes", &whole, "id").await;
     assert_eq!(json!(seen), whole);
+}
+
+/// MariaDB would crash if it executed the prepared statement again.
+async fn a_search_without_an_index_is_refused_as_often_as_it_comes(host: Host) {
+    let tables = [
+        "CREATE TABLE posts (id INT PRIMARY KEY, body TEXT)",
+        "CREATE TABLE comments (id INT PRIMARY KEY, post_id INT, body TEXT, FOREIGN KEY (post_id) REFERENCES posts (id))",
+        "INSERT INTO posts VALUES (1, 'a')",
+        "INSERT INTO comments VALUES (1, 1, 'b')",
+    ];
+    let db = TestDb::new(host, &tables).await;
+    for options in [
+        json!({"query": {"comments": {"some": {"body": {"match": "x"}}}}}),
+        json!({"query": {"comments": {"some": {"id": 1}}, "body": {"match": "x"}}}),
+    ] {
+        // Each connection of the pool has its own prepared statements.
+        for _ in 0..20 {
+            db.post("posts/query", &options).await.refused(ErrorCode::FulltextIndexMissing);
+        }
+    }
+    assert_eq!(db.exec("SELECT 1 AS v").await, json!([{"v": 1}]));
 }

@@ -215,10 +215,22 @@ impl InTransaction<'_, '_> {
         reread: &KeyedReread,
         max_affected: Option<MaxAffected>,
     ) -> Result<Vec<Vec<Param>>, Failure> {
-        let keys = reread.keys();
-        let width = keys.layout().kinds.len();
-        let statement = sql::select_for_update(keys, self.scope);
-        let keys = self.transaction.values(statement, width, self.effect).await?;
+        let mut keys = reread.keys();
+        if self.scope.is_ruled() {
+            // Locks of records that only the rule excludes would tell others of them, and make them wait.
+            let found = self.limited_keys(sql::select(keys.clone(), self.scope), reread, max_affected).await?;
+            keys = keys.among(reread.among(&found));
+        }
+        self.limited_keys(sql::select_for_update(keys, self.scope), reread, max_affected).await
+    }
+
+    async fn limited_keys(
+        &mut self,
+        statement: Statement,
+        reread: &KeyedReread,
+        max_affected: Option<MaxAffected>,
+    ) -> Result<Vec<Vec<Param>>, Failure> {
+        let keys = self.transaction.values(statement, reread.key_width(), self.effect).await?;
         if let Some(most) = max_affected.filter(|most| keys.len() as u64 > most.records) {
             return Err(most.exceeded().into());
         }

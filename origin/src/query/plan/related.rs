@@ -54,6 +54,11 @@ impl RelatedTable {
         &self.related
     }
 
+    /// Whether the caller, or a condition on records related to these, reads the table or the link table by a rule.
+    pub(super) fn has_rule(&self) -> bool {
+        self.accesses().iter().any(|access| access.condition(Action::Read).is_some())
+    }
+
     pub fn accesses(&self) -> Vec<&TableAccess> {
         let own = [&self.access].into_iter().chain(&self.link);
         own.chain(self.related.iter().flat_map(Self::accesses)).collect()

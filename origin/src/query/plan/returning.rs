@@ -326,10 +326,21 @@ impl Update {
     }
 }
 
+impl Select {
+    /// Limits the select to these records.
+    pub fn among(self, records: Predicate) -> Self {
+        Self { filter: and(self.filter, Some(records)), ..self }
+    }
+}
+
 impl KeyedReread {
     /// Selects the keys, one more than a response or `maxAffected` allows, to show that there are too many.
     pub fn keys(&self) -> Select {
         self.keys.clone()
+    }
+
+    pub fn key_width(&self) -> usize {
+        self.columns.len()
     }
 
     pub fn layout(&self) -> &Arc<Layout> {

@@ -20,10 +20,12 @@ pub struct Scope<'a> {
     references: &'a [RelatedTable],
     action: Action,
     guards: Option<&'a Guard<'a>>,
+    /// Whether the guards are written already around what is written now.
+    is_guarded: bool,
 }
 
-/// A condition on the records of `scope`, without which slow patterns are not matched: those of the scope, and of the
-/// subqueries in it.
+/// A condition on the records of `scope`, without which no slow test runs: none of the scope, and none of the subqueries
+/// in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'a> {
     pub scope: &'a Scope<'a>,
@@ -46,6 +48,7 @@ impl<'a> Scope<'a> {
             references: &[],
             action: Action::Read,
             guards: None,
+            is_guarded: false,
         }
     }
 
@@ -71,12 +74,20 @@ impl<'a> Scope<'a> {
     }
 
     pub fn guarded(&self, guard: &'a Guard<'a>) -> Self {
-        Self { guards: Some(guard), ..self.clone() }
+        Self { guards: Some(guard), is_guarded: false, ..self.clone() }
     }
 
     /// Takes over the guards of the outer scope.
     pub fn within(self, outer: &Self) -> Self {
         Self { guards: outer.guards, ..self }
+    }
+
+    pub fn needs_guards(&self) -> bool {
+        self.guards.is_some() && !self.is_guarded
+    }
+
+    pub fn within_guards(&self) -> Self {
+        Self { is_guarded: true, ..self.clone() }
     }
 
     /// The guards of this scope and of those around it.
@@ -120,6 +131,11 @@ impl<'a> Scope<'a> {
         self.root.table()
     }
 
+    /// Whether the caller may change or read some records of the root table only.
+    pub fn is_ruled(&self) -> bool {
+        [Action::Update, Action::Read].into_iter().any(|action| self.root.condition(action).is_some())
+    }
+
     pub fn size(&self) -> usize {
         1 + self.joined.len()
     }
@@ -159,7 +175,7 @@ impl<'a> Scope<'a> {
 
     /// The same tables for a subquery in the statement, in which each column must be named with its table.
     pub fn seen_from_subquery(&self) -> Self {
-        Self { root_name: Some(self.name(0)), guards: None, ..self.clone() }
+        Self { root_name: Some(self.name(0)), guards: None, is_guarded: false, ..self.clone() }
     }
 
     /// The tables that the join condition of the table with index `source` may name.

@@ -14,19 +14,36 @@ pub(super) fn filter(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate)
 }
 
 pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
-    if predicate.is_slow_pattern() && scope.guards().next().is_some() {
-        // MariaDB replaces columns by the constants that they are compared with elsewhere in the statement, also in an IF,
-        // and may then match the pattern before it tests any other condition. It leaves subqueries as they are.
-        sql.syntax("IF(EXISTS (SELECT 1 FROM DUAL WHERE ").joined(" AND ", scope.guards(), |sql, guard| {
-            write(sql, &guard.scope.seen_from_subquery(), guard.condition.clone());
-        });
-        // NULL, as for the missing record of a LEFT JOIN: FALSE would become TRUE in a NOT.
-        sql.syntax("), ");
-        unguarded(sql, scope, predicate);
-        sql.syntax(", NULL)");
-    } else {
-        unguarded(sql, scope, predicate);
+    if !scope.needs_guards() || !predicate.is_slow_itself() {
+        return unguarded(sql, scope, predicate);
     }
+    match predicate {
+        Predicate::Guarded(..) => unguarded(sql, scope, predicate),
+        Predicate::All(parts) if !parts.iter().all(Predicate::is_slow_itself) => {
+            group(sql, " AND ", slow_together(scope, parts), |sql, part| write(sql, scope, part));
+        }
+        slow => {
+            // MariaDB replaces columns by the constants that they are compared with elsewhere in the statement, also in an
+            // IF, and may then run a test before it has tested any other condition. It leaves subqueries as they are.
+            sql.syntax("IF(EXISTS (SELECT 1 FROM DUAL WHERE ").joined(" AND ", scope.guards(), |sql, guard| {
+                write(sql, &guard.scope.seen_from_subquery(), guard.condition.clone());
+            });
+            // NULL, as for the missing record of a LEFT JOIN: FALSE would become TRUE in a NOT.
+            sql.syntax("), ");
+            unguarded(sql, &scope.within_guards(), slow);
+            sql.syntax(", NULL)");
+        }
+    }
+}
+
+/// Joins the parts that are slow by themselves, if they need guards, so that the guards are written and evaluated once.
+fn slow_together(scope: &Scope<'_>, parts: Vec<Predicate>) -> Vec<Predicate> {
+    if !scope.needs_guards() {
+        return parts;
+    }
+    let (slow, mut all): (Vec<_>, Vec<_>) = parts.into_iter().partition(Predicate::is_slow_itself);
+    all.extend((!slow.is_empty()).then_some(Predicate::All(slow)));
+    all
 }
 
 fn unguarded(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
@@ -120,8 +137,8 @@ fn exists(sql: &mut Builder, scope: &Scope<'_>, exists: Exists) {
 /// outer ones, and so begins at the best index; it would try a nested EXISTS for each record.
 fn of_subquery(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
     match predicate {
-        Predicate::All(parts) if !parts.is_empty() => {
-            group(sql, " AND ", parts, |sql, part| of_subquery(sql, scope, part));
+        Predicate::All(parts) if !parts.iter().all(Predicate::is_slow_itself) => {
+            group(sql, " AND ", slow_together(scope, parts), |sql, part| of_subquery(sql, scope, part));
         }
         Predicate::Exists(subquery) if subquery.on.len() == 1 => {
             let Exists { table, joins, on, filter } = *subquery;

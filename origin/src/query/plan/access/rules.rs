@@ -10,7 +10,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::FieldName;
 use shared::limits::SQL_PARAMS_MAX_COUNT;
 use shared::operation::read::join::JoinKind;
-use shared::policy::Action;
+use shared::policy::{Action, role_forbids};
 use std::sync::Arc;
 
 pub(in crate::query) fn and(condition: Option<Predicate>, rule: Option<Predicate>) -> Option<Predicate> {
@@ -48,12 +48,20 @@ pub(in crate::query::plan) fn restricted(
 }
 
 fn guarded_by(rule: &Arc<Predicate>, condition: Predicate) -> Predicate {
-    let all = |parts: Vec<Predicate>| parts.into_iter().map(|part| guarded_by(rule, part)).collect();
+    let guarded = |slow: Predicate| Predicate::Guarded(Arc::clone(rule), Box::new(slow));
     match condition {
-        Predicate::All(parts) => Predicate::All(all(parts)),
-        Predicate::Any(parts) => Predicate::Any(all(parts)),
-        Predicate::Not(part) => Predicate::Not(Box::new(guarded_by(rule, *part))),
-        slow if slow.has(&Predicate::is_slow_pattern) => Predicate::Guarded(Arc::clone(rule), Box::new(slow)),
+        Predicate::All(parts) => {
+            let (mut slow, mut all): (Vec<_>, Vec<_>) = parts.into_iter().partition(Predicate::is_slow);
+            match (slow.len(), slow.pop()) {
+                (1, Some(only)) => all.push(guarded(only)),
+                (_, last) => {
+                    slow.extend(last);
+                    all.extend((!slow.is_empty()).then(|| guarded(Predicate::All(slow))));
+                }
+            }
+            Predicate::All(all)
+        }
+        slow if slow.is_slow() => guarded(slow),
         fast => fast,
     }
 }
@@ -63,6 +71,8 @@ pub(in crate::query::plan) struct ReadRules {
     condition: Option<Predicate>,
     /// The rules of the other tables, whose conditions are in ON.
     guards: Vec<Arc<Predicate>>,
+    /// The tables that have rules.
+    ruled: Vec<usize>,
 }
 
 impl ReadRules {
@@ -91,13 +101,35 @@ impl ReadRules {
                 false => rule,
             }))
         });
-        Ok(Self { guards: guards.collect(), condition: read_rule(kept, scope) })
+        let ruled = (0..=joins.len()).filter(|at| read_rule(*at, scope).is_some()).collect();
+        Ok(Self { guards: guards.collect(), condition: read_rule(kept, scope), ruled })
     }
 
     pub(in crate::query::plan) fn restrict(self, condition: Option<Predicate>) -> Result<Option<Predicate>, Problem> {
+        if let Some(condition) = &condition {
+            check_searches(condition, &self.ruled)?;
+        }
         let guards = self.guards.iter();
         let condition = condition.map(|condition| guards.fold(condition, |all, rule| guarded_by(rule, all)));
         restricted(condition, self.condition)
+    }
+}
+
+/// Fails if the condition searches a table while the statement reads another one by a rule. MariaDB begins a search while
+/// it optimises, and only if faster conditions hold: the search's time and errors would reveal hidden records.
+fn check_searches(condition: &Predicate, ruled: &[usize]) -> Result<(), Problem> {
+    let subqueries = condition.subqueries();
+    let searched_here = condition.searched();
+    let is_searched = |inner: &Exists| inner.filter.as_ref().is_some_and(|filter| filter.has(&Predicate::is_search));
+    let searches_below = subqueries.iter().any(|inner| is_searched(inner));
+    let rules_below = subqueries.iter().any(|inner| inner.table.has_rule());
+    let is_beside = |searched: &usize| rules_below || ruled.iter().any(|at| at != searched);
+    match searched_here.iter().any(is_beside)
+        || searches_below && (!ruled.is_empty() || rules_below && subqueries.len() > 1)
+    {
+        true => Err(role_forbids("search in a request that also reads a table of which it reads some records only")
+            .with_hint("Search in a request of its own.")),
+        false => Ok(()),
     }
 }
 
