@@ -1,8 +1,7 @@
 // The frame of the page: the signed-in user, the side bar, and the view that the address names.
 import { effect } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import type { ComponentType } from "preact";
-import { client, endTest, holder, isTesting, key, link, route, signOut } from "./session";
+import { client, endTest, holder, isTesting, key, link, route, signOut, to } from "./session";
 import { databases, forget, loadDatabases, tables } from "./schema";
 import { SideBar } from "./sidebar";
 import { LinkSignIn, SignIn } from "./signin";
@@ -13,7 +12,7 @@ import { unsaved } from "./table/unsaved";
 import { TableView } from "./table/view";
 import { texts } from "./texts";
 import { Unsaved, UnsavedTables } from "./unsaved";
-import { Button, Confirm, Icon, Problem, Spinner, useTitle } from "./ui";
+import { Button, Confirm, Icon, Lazy, Problem, useTitle } from "./ui";
 
 effect(() => {
   if (client.value) return;
@@ -110,9 +109,11 @@ const MANAGING = ["keys", "roles", "webhooks", "activity"];
 function View() {
   const { view, parts } = route.value;
   const [database = "", table = ""] = parts;
-  if (view === "data" || view === "structure")
+  if (view === "data" || view === "structure" || view === "edit")
     return <TableView key={`${database}.${table}`} database={database} table={table} tab={view} />;
   if (view === "sql") return <Lazy key="sql" load={() => import("./sql/view")} />;
+  if (view === "create") return <Lazy key={`create ${database}`} load={() => import("./design/editor")} />;
+  if (view === "code") return <Lazy key={`code ${database}`} load={() => import("./design/code")} />;
   if (view === "diagram") return <Lazy key={`diagram ${database}`} load={() => import("./diagram")} />;
   if (view === "media") return <Media />;
   if (MANAGING.includes(view) && holder.value.access !== "full") return <p class="pad">{texts.keys.full}</p>;
@@ -121,19 +122,6 @@ function View() {
   if (view === "webhooks") return <Lazy key={`webhooks ${database}`} load={() => import("./manage/webhooks")} />;
   if (view === "activity") return <Lazy key="activity" load={() => import("./manage/activity")} />;
   return <Home />;
-}
-
-/** Shows a view whose code is loaded when the view is opened. */
-function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }) {
-  const [found, setFound] = useState<{ view?: ComponentType; error?: unknown }>({});
-  const get = () =>
-    void load().then(
-      ({ default: view }) => setFound({ view }),
-      (error) => setFound({ error }),
-    );
-  useEffect(get, []);
-  if (found.error) return <Problem error={found.error} again={get} />;
-  return found.view ? <found.view /> : <Spinner label={texts.table.loading} />;
 }
 
 function Home() {
@@ -150,14 +138,21 @@ function Home() {
             <ul>
               {tables.value[database]?.slice(0, 12).map(({ name, comment }) => (
                 <li key={name}>
-                  <a href={`#/data/${encodeURIComponent(database)}/${encodeURIComponent(name)}`}>{name}</a>
+                  <a href={to("data", [database, name])}>{name}</a>
                   {comment && <span class="dim"> {comment}</span>}
                 </li>
               ))}
             </ul>
-            <a href={`#/diagram/${encodeURIComponent(database)}`}>
-              <Icon name="diagram" /> {texts.side.diagram}
-            </a>
+            <p class="row">
+              <a href={to("diagram", [database])}>
+                <Icon name="diagram" /> {texts.side.diagram}
+              </a>
+              {holder.value.access === "full" && (
+                <a href={to("create", [database])}>
+                  <Icon name="plus" /> {texts.side.create}
+                </a>
+              )}
+            </p>
           </section>
         ))}
       </div>

@@ -13,13 +13,6 @@ interface TableEntry {
   methods: string[];
 }
 
-interface Index {
-  name: string;
-  fields: string[];
-  unique: boolean;
-  type: string;
-}
-
 export const databases = signal<string[] | null>(null);
 export const tables = signal<Record<string, TableEntry[]>>({});
 
@@ -56,18 +49,12 @@ export function forget(): void {
   known.clear();
 }
 
-/** Returns the indexes of a table. Needs a full key, since only SQL shows indexes. */
-export async function indexesOf(database: string, table: string): Promise<Index[]> {
-  const rows = await api().sql({ database })<{ name: string; field: string; other: number; type: string }[]>`
-    SELECT INDEX_NAME AS name, COLUMN_NAME AS field, NON_UNIQUE AS other, INDEX_TYPE AS type FROM information_schema.STATISTICS
-    WHERE TABLE_SCHEMA = ${database} AND TABLE_NAME = ${table} ORDER BY INDEX_NAME, SEQ_IN_INDEX`;
-  const found = new Map<string, Index>();
-  for (const { name, field, other, type } of rows) {
-    const index = found.get(name) ?? { name, fields: [], unique: !Number(other), type };
-    index.fields.push(field);
-    found.set(name, index);
-  }
-  return [...found.values()];
+/** How often the console has changed a table, so that a page that shows one reads it again. */
+export const schemaChanges = signal(0);
+
+export function schemaChanged(): void {
+  forget();
+  schemaChanges.value += 1;
 }
 
 /** Returns the fields whose values address a record: `id`, else the primary key. Empty if there is no key. */

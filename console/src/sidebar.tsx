@@ -19,6 +19,16 @@ export function SideBar({ reload }: { reload: () => void }) {
       {label}
     </a>
   );
+  const icon = (name: string, icon: IconName, label: string, database: string) => (
+    <a
+      href={to(name, [database])}
+      title={label}
+      aria-label={`${label}: ${database}`}
+      aria-current={view === name && parts[0] === database ? "page" : undefined}
+    >
+      <Icon name={icon} />
+    </a>
+  );
   return (
     <nav class="side" aria-label={texts.side.label}>
       <div class="side-views">
@@ -52,20 +62,19 @@ export function SideBar({ reload }: { reload: () => void }) {
           .map(({ database, list }) => (
             <section key={database}>
               <h2>
-                <span>{database}</span>
-                <a
-                  href={to("diagram", [database])}
-                  title={texts.side.diagram}
-                  aria-label={`${texts.side.diagram}: ${database}`}
-                  aria-current={view === "diagram" && parts[0] === database ? "page" : undefined}
-                >
-                  <Icon name="diagram" />
-                </a>
+                <span class="grow cut">{database}</span>
+                {holder.value.access === "full" && (
+                  <>
+                    {icon("create", "plus", texts.side.create, database)}
+                    {icon("code", "code", texts.side.code, database)}
+                  </>
+                )}
+                {icon("diagram", "diagram", texts.side.diagram, database)}
               </h2>
               <ul>
                 {list?.map(({ name, kind }) => {
                   const isCurrent =
-                    parts[0] === database && parts[1] === name && (view === "data" || view === "structure");
+                    parts[0] === database && parts[1] === name && ["data", "structure", "edit"].includes(view);
                   return (
                     <li key={name}>
                       <a

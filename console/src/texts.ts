@@ -1,4 +1,4 @@
-// Every text that the console shows, in English.
+// The texts that the console shows, in English. Pages that are loaded later may have their own beside them.
 const records = (count: number) => `${count.toLocaleString("en")} ${count === 1 ? "record" : "records"}`;
 
 export const texts = {
@@ -35,6 +35,8 @@ export const texts = {
     webhooks: "Webhooks",
     activity: "Activity",
     diagram: "Diagram",
+    create: "New table",
+    code: "Views and programs",
     refresh: "Read tables again",
     menu: "Menu",
     view: "view",
@@ -70,6 +72,7 @@ export const texts = {
   table: {
     data: "Records",
     structure: "Structure",
+    edit: "Edit",
     filter: "Filter",
     addFilter: "Add condition",
     removeFilter: "Remove condition",
@@ -138,7 +141,6 @@ export const texts = {
     download: "Download",
     notJson: "This is not JSON yet.",
     filterBy: "Filter by this value",
-    copyValue: "Copy value",
     changed: "Changed",
   },
   rows: {
@@ -320,7 +322,6 @@ export const texts = {
     someFolders: (count: number) => `These are the folders of the newest ${count.toLocaleString("en")} files.`,
     size: "Size",
     type: "Type",
-    pixels: "Pixels",
     created: "Uploaded",
     sha: "SHA-256",
     filter: "Type",
@@ -381,7 +382,6 @@ export const texts = {
       "Opens the console in this tab as a key of the saved role would see it, for 15 minutes. Your unsaved edits stay.",
     claims: "Claims of the tested key",
     endTest: "End the test",
-    updatedAt: "Changed",
     keys: "Create a key with this role",
   },
   webhooks: {

@@ -1,6 +1,6 @@
 // Small components that all views share. Must not know what they are used for.
 import { isSelkieError } from "@selkie/client";
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon, type IconName } from "./icons";
 import { texts } from "./texts";
@@ -268,4 +268,17 @@ export function useAttempt(): [unknown, (work: () => Promise<unknown>) => Promis
     await (async () => work())().catch(setError);
   };
   return [error, attempt];
+}
+
+/** Shows a view whose code is loaded when the view is opened. */
+export function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }) {
+  const [found, setFound] = useState<{ view?: ComponentType; error?: unknown }>({});
+  const get = () =>
+    void load().then(
+      ({ default: view }) => setFound({ view }),
+      (error) => setFound({ error }),
+    );
+  useEffect(get, []);
+  if (found.error) return <Problem error={found.error} again={get} />;
+  return found.view ? <found.view /> : <Spinner label={texts.table.loading} />;
 }

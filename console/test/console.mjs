@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { inChromium, Tab } from "./browser.mjs";
+import { design } from "./design.mjs";
 import { editing } from "./edits.mjs";
 import { foreignKeys } from "./foreign.mjs";
 import { manage } from "./manage.mjs";
@@ -225,6 +226,8 @@ const tasks = {
     await tab.isAccessible("diagram");
   },
 
+  ...design({ database, call }),
+
   ...sql({ database, call }),
 
   async "keep files"(tab) {
@@ -288,6 +291,12 @@ await inChromium(async (browser) => {
   await reader.sees("2 records", ".status");
   assert.equal(await reader.page.$("::-p-aria([name='SQL'][role='link'])"), null, "a read key is not offered SQL");
   assert.equal(await reader.page.$("::-p-aria([name='Add record'][role='button'])"), null, "nor new records");
+  for (const name of ["Edit", `New table: ${database}`])
+    assert.equal(await reader.page.$(`::-p-aria([name='${name}'][role='link'])`), null, `nor ${name}`);
+  for (const view of ["edit", "create", "code"]) {
+    await reader.go(`#/${view}/${database}/books`);
+    await reader.sees("Only full keys may change tables.", "main");
+  }
   reader.check();
 
   const author = await Tab.open(browser, `${url}/console#/data/${database}/books`);

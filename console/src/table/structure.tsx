@@ -1,12 +1,12 @@
 // Shows the structure of a table: fields, indexes, relations.
-import { indexesOf, type Schema } from "../schema";
+import type { Schema } from "../schema";
 import { holder, to } from "../session";
 import { texts } from "../texts";
-import { Icon, Problem, useLoad } from "../ui";
+import { Icon, Lazy } from "../ui";
 
 const words = texts.structure;
 
-export function Structure({ database, table, schema }: { database: string; table: string; schema: Schema }) {
+export function Structure({ database, schema }: { database: string; schema: Schema }) {
   return (
     <div class="structure" tabIndex={0}>
       <section>
@@ -57,14 +57,6 @@ export function Structure({ database, table, schema }: { database: string; table
         </table>
       </section>
       <section>
-        <h2>{words.indexes}</h2>
-        {holder.value.access === "full" ? (
-          <Indexes database={database} table={table} />
-        ) : (
-          <p class="dim">{words.noIndexes}</p>
-        )}
-      </section>
-      <section>
         <h2>{words.relations}</h2>
         {schema.relations.length === 0 ? (
           <p class="dim">{words.noRelations}</p>
@@ -110,36 +102,14 @@ export function Structure({ database, table, schema }: { database: string; table
           </a>
         </p>
       </section>
+      {holder.value.access === "full" ? (
+        <Lazy load={() => import("../design/structure")} />
+      ) : (
+        <section>
+          <h2>{words.indexes}</h2>
+          <p class="dim">{words.noIndexes}</p>
+        </section>
+      )}
     </div>
-  );
-}
-
-function Indexes({ database, table }: { database: string; table: string }) {
-  const { value, error, again } = useLoad(() => indexesOf(database, table), [database, table]);
-  if (error) return <Problem error={error} again={again} />;
-  return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">{words.name}</th>
-          <th scope="col">{words.fields}</th>
-          <th scope="col">{words.kind}</th>
-        </tr>
-      </thead>
-      <tbody>
-        {value?.map((index) => (
-          <tr key={index.name}>
-            <th scope="row">{index.name}</th>
-            <td>
-              <code>{index.fields.join(", ")}</code>
-            </td>
-            <td>
-              {index.type}
-              {index.unique && <span class="tag">{words.unique}</span>}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
   );
 }

@@ -1,10 +1,10 @@
 // A table: its records with filters and edits, and its structure.
 import { effect } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { type Field, keyFields, schemaOf, type Schema } from "../schema";
-import { route, tableOf, to } from "../session";
+import { type Field, keyFields, schemaChanges, schemaOf, type Schema } from "../schema";
+import { holder, route, tableOf, to } from "../session";
 import { texts } from "../texts";
-import { Button, Icon, Popup, Problem, Spinner, useLoad, useTitle } from "../ui";
+import { Button, Icon, Lazy, Popup, Problem, Spinner, useLoad, useTitle } from "../ui";
 import { csv, type Row, save } from "../values";
 import { Bulk, refusalOf } from "./bulk";
 import { Edits } from "./edits";
@@ -21,9 +21,20 @@ import { type Count, countOf, Status } from "./status";
 import { Structure } from "./structure";
 import { ToolBar } from "./toolbar";
 
-export function TableView({ database, table, tab }: { database: string; table: string; tab: "data" | "structure" }) {
-  const { value: schema, error, again } = useLoad(() => schemaOf(database, table), [database, table]);
+type Tab = "data" | "structure" | "edit";
+
+export function TableView({ database, table, tab: shown }: { database: string; table: string; tab: Tab }) {
+  const {
+    value: schema,
+    error,
+    again,
+  } = useLoad(() => schemaOf(database, table), [database, table, schemaChanges.value]);
   useTitle(table);
+  const tab = (name: Tab, label: string) => (
+    <a href={to(name, [database, table])} aria-current={shown === name ? "page" : undefined}>
+      {label}
+    </a>
+  );
   return (
     <div class="table-view">
       <div class="head">
@@ -32,20 +43,19 @@ export function TableView({ database, table, tab }: { database: string; table: s
           {table}
         </h1>
         <nav class="tabs" aria-label={table}>
-          <a href={to("data", [database, table])} aria-current={tab === "data" ? "page" : undefined}>
-            {texts.table.data}
-          </a>
-          <a href={to("structure", [database, table])} aria-current={tab === "structure" ? "page" : undefined}>
-            {texts.table.structure}
-          </a>
+          {tab("data", texts.table.data)}
+          {tab("structure", texts.table.structure)}
+          {holder.value.access === "full" && schema?.kind === "table" && tab("edit", texts.table.edit)}
         </nav>
       </div>
       {error ? (
         <Problem error={error} again={again} />
       ) : !schema ? (
         <Spinner label={texts.table.loading} />
-      ) : tab === "structure" ? (
-        <Structure database={database} table={table} schema={schema} />
+      ) : shown === "structure" ? (
+        <Structure database={database} schema={schema} />
+      ) : shown === "edit" ? (
+        <Lazy load={async () => ({ default: (await import("../design/editor")).Edit })} />
       ) : (
         <Records database={database} table={table} schema={schema} />
       )}
