@@ -86,6 +86,11 @@ function NewForeignKey({
   const targets = target.value ?? [];
   const columns = draft.columns.filter(({ isDropped }) => !isDropped);
   const first = targets.find(({ primaryKey }) => primaryKey)?.name ?? "";
+  const isOpen = pairs[0]?.column === "";
+  useEffect(() => {
+    // The table may be read after the column was chosen.
+    if (isOpen && first) onChange({ pairs: pairs.with(0, { ...pairs[0]!, column: first }) });
+  }, [isOpen, first]);
   /** The pairs, and one that is to be chosen. */
   const shown = [...pairs, undefined];
   const select = (
@@ -148,7 +153,7 @@ function NewForeignKey({
                   pairs:
                     value === ""
                       ? pairs.toSpliced(at, 1)
-                      : pairs.toSpliced(at, 1, { id: Number(value), column: pair?.column || (at === 0 ? first : "") }),
+                      : pairs.toSpliced(at, 1, { id: Number(value), column: pair?.column ?? "" }),
                 }),
               at === 0,
             )}
