@@ -114,6 +114,7 @@ function View() {
   if (view === "sql") return <Lazy key="sql" load={() => import("./sql/view")} />;
   if (view === "create") return <Lazy key={`create ${database}`} load={() => import("./design/editor")} />;
   if (view === "code") return <Lazy key={`code ${database}`} load={() => import("./design/code")} />;
+  if (view === "import") return <Lazy key={`import ${parts.join("/")}`} load={() => import("./transfer/import")} />;
   if (view === "diagram") return <Lazy key={`diagram ${database}`} load={() => import("./diagram")} />;
   if (view === "media") return <Media />;
   if (MANAGING.includes(view) && holder.value.access !== "full") return <p class="pad">{texts.keys.full}</p>;
@@ -148,9 +149,14 @@ function Home() {
                 <Icon name="diagram" /> {texts.side.diagram}
               </a>
               {holder.value.access === "full" && (
-                <a href={to("create", [database])}>
-                  <Icon name="plus" /> {texts.side.create}
-                </a>
+                <>
+                  <a href={to("create", [database])}>
+                    <Icon name="plus" /> {texts.side.create}
+                  </a>
+                  <a href={to("import", [database])}>
+                    <Icon name="upload" /> {texts.table.import}
+                  </a>
+                </>
               )}
             </p>
           </section>

@@ -117,9 +117,9 @@ export function csv(fields: readonly string[], rows: readonly Row[]): string {
   return lines.map((line) => `${line.join(",")}\r\n`).join("");
 }
 
-/** Lets the browser save a text as a file. */
-export function save(name: string, text: string, type: string): void {
-  const address = URL.createObjectURL(new Blob([text], { type }));
+/** Lets the browser save content as a file. */
+export function save(name: string, content: BlobPart, type: string): void {
+  const address = URL.createObjectURL(new Blob([content], { type }));
   const link = Object.assign(document.createElement("a"), { href: address, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);

@@ -8,6 +8,7 @@ import { foreignKeys } from "./foreign.mjs";
 import { manage } from "./manage.mjs";
 import { manyRows } from "./rows.mjs";
 import { sql } from "./sql.mjs";
+import { transfer } from "./transfer.mjs";
 
 const {
   SELKIE_URL: url,
@@ -227,6 +228,8 @@ const tasks = {
   },
 
   ...design({ database, call }),
+
+  ...transfer({ database, call }),
 
   ...sql({ database, call }),
 

@@ -51,10 +51,22 @@ const activity = async (tab) => {
   await tab.go("#/activity");
   await tab.page.waitForSelector(".charts canvas");
 };
+const change = async (tab) => {
+  await tab.go("#/edit/demo/posts");
+  await tab.press("Add column");
+  await tab.fill("Name 13", "subtitle", ".design");
+  await tab.press("More of subtitle");
+  await tab.select('[aria-label="Place 13"]', "3");
+  await tab.press("Add index");
+  await tab.select('[aria-label="Indexed column 1"]', "8");
+  await tab.press("Review and save");
+  await tab.sees("ALTER TABLE", "dialog");
+};
 const pictures = {
   "console-records": [edited, WIDE, "light"],
   "console-dark": [edited, WIDE, "dark"],
   "console-phone": [records, PHONE, "light"],
+  "console-change": [change, WIDE, "light"],
   "console-keys": [keys, WIDE, "light"],
   "console-roles": [role, WIDE, "light"],
   "console-activity": [activity, WIDE, "dark"],

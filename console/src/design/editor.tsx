@@ -3,7 +3,7 @@ import type { TableDefinition } from "@selkie/client";
 import { useState } from "preact/hooks";
 import { Loaded, TextField } from "../manage/parts";
 import { api, holder, keep, kept, route, to } from "../session";
-import { Button, useLoad, useTitle } from "../ui";
+import { Button, Icon, useLoad, useTitle } from "../ui";
 import { type Change, ChangeDialog } from "./change";
 import { Columns } from "./columns";
 import { alterationOf, type Draft, draftOf, newDraft, newTableOf } from "./draft";
@@ -31,6 +31,9 @@ export default function Create() {
           <span class="dim">{database} / </span>
           {words.create}
         </h1>
+        <a href={to("import", [database])}>
+          <Icon name="upload" /> {words.fromFile}
+        </a>
       </div>
       <Editor key={database} database={database} table="" made={null} />
     </div>

@@ -7,6 +7,7 @@ const records = (rows: number) =>
 export const words = {
   full: "Only full keys may change tables.",
   create: "New table",
+  fromFile: "From a file",
   edit: "Edit",
   name: "Table name",
   database: "Database",
@@ -27,7 +28,6 @@ export const words = {
       virtual: "always computed",
       stored: "computed, stored",
     },
-    more: "More",
     moreOf: (name: string) => `More of ${name}`,
     comment: "Comment",
     check: "Check, as SQL",

@@ -5,7 +5,8 @@ import { type Field, keyFields, schemaChanges, schemaOf, type Schema } from "../
 import { holder, route, tableOf, to } from "../session";
 import { texts } from "../texts";
 import { Button, Icon, Lazy, Popup, Problem, Spinner, useLoad, useTitle } from "../ui";
-import { csv, type Row, save } from "../values";
+import { ExportPanel } from "../transfer/export-panel";
+import type { Row } from "../values";
 import { Bulk, refusalOf } from "./bulk";
 import { Edits } from "./edits";
 import { EditsBar } from "./edits-bar";
@@ -129,12 +130,6 @@ function Records({ database, table, schema }: { database: string; table: string;
     rows?.reload();
     setRound((last) => last + 1);
   };
-  const download = async () => {
-    const found: Row[] = [];
-    for await (const row of tableOf(name).stream(JSON.parse(asked))) found.push(row);
-    const fields = query.columns ?? schema.schema.filter(({ invisible }) => !invisible).map((field) => field.name);
-    save(`${table}.csv`, csv(fields, found), "text/csv");
-  };
   const add = () => setOpen({ id: edits.insert() });
   /** Adds a copy of the record, without what the database gives and what only one record can have as its key. */
   const duplicate = async (row: Row) => {
@@ -188,7 +183,17 @@ function Records({ database, table, schema }: { database: string; table: string;
             )}
           </Popup>
         )}
-        <Button icon="download" label={texts.table.export} onClick={() => void download()} disabled={!may.read} />
+        {may.read && (
+          <Popup icon="download" label={texts.table.export}>
+            {() => <ExportPanel database={database} table={table} schema={schema} query={query} />}
+          </Popup>
+        )}
+        {may.insert && schema.kind === "table" && (
+          <a class="button" href={to("import", [database, table])}>
+            <Icon name="upload" />
+            <span>{texts.table.import}</span>
+          </a>
+        )}
         <Button icon="reload" bare label={texts.table.reload} onClick={reload} />
         <span class="grow" />
         {note && (

@@ -1,0 +1,75 @@
+// Chooses the field of a table for each column of a file.
+import { useState } from "preact/hooks";
+import { Loaded } from "../manage/parts";
+import { type Schema, schemaOf } from "../schema";
+import { Button, useLoad } from "../ui";
+import type { Target } from "./send";
+import { mapped, type Survey } from "./survey";
+import { words } from "./words";
+
+export interface IntoProps {
+  file: File;
+  survey: Survey;
+  database: string;
+  table: string | undefined;
+  onStart: (target: Target) => void;
+}
+
+export function IntoTable(props: IntoProps & { table: string }) {
+  const { database, table } = props;
+  const schema = useLoad(() => schemaOf(database, table), [database, table]);
+  return <Loaded load={schema}>{(schema) => <Mapping {...props} schema={schema} />}</Loaded>;
+}
+
+function Mapping({ survey, database, table, schema, onStart }: IntoProps & { table: string; schema: Schema }) {
+  const { columns, reading } = survey;
+  const names = schema.schema.filter(({ writable }) => writable).map(({ name }) => name);
+  const [fields, setFields] = useState(() => mapped(columns, names));
+  const [onConflict, setOnConflict] = useState("");
+  const given = fields.filter((field) => field !== null);
+  const twice = given.find((field, at) => given.indexOf(field) < at);
+  const fault = twice !== undefined ? words.twice(twice) : given.length === 0 ? words.none : "";
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        onStart({ database, table, form: reading.form, columns, fields, onConflict });
+      }}
+    >
+      <fieldset class="wide mapping">
+        <legend>{words.mapHint}</legend>
+        {columns.map((column, at) => (
+          <label key={at}>
+            {column}
+            <select
+              aria-label={words.field(column)}
+              value={fields[at] ?? ""}
+              onChange={({ currentTarget: { value } }) => setFields(fields.with(at, value === "" ? null : value))}
+            >
+              <option value="">{words.leftOut}</option>
+              {names.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+        ))}
+      </fieldset>
+      <label>
+        {words.conflict}
+        <select value={onConflict} onChange={(event) => setOnConflict(event.currentTarget.value)}>
+          {Object.entries(words.conflicts).map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Button type="submit" look="main" icon="upload" label={words.start} disabled={fault !== ""} />
+      {fault && (
+        <p class="fault wide" role="alert">
+          {fault}
+        </p>
+      )}
+    </form>
+  );
+}
