@@ -1,18 +1,20 @@
 // The frame of the page: the signed-in user, the side bar, and the view that the address names.
 import { effect } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { client, endTest, holder, isTesting, key, link, route, signOut, to } from "./session";
+import { Home } from "./home";
+import { answer } from "./oidc";
+import { client, endTest, holder, isTesting, key, link, route, signOut } from "./session";
 import { databases, forget, loadDatabases, tables } from "./schema";
 import { SideBar } from "./sidebar";
 import { LinkSignIn, SignIn } from "./signin";
+import { Again, IssuerSignIn } from "./signin-issuer";
 import { Keys } from "./manage/keys";
-import { Roles } from "./manage/roles";
 import { Media } from "./media";
 import { unsaved } from "./table/unsaved";
 import { TableView } from "./table/view";
 import { texts } from "./texts";
 import { Unsaved, UnsavedTables } from "./unsaved";
-import { Button, Confirm, Icon, Lazy, Problem, useTitle } from "./ui";
+import { Button, Confirm, Icon, Lazy, Problem } from "./ui";
 
 effect(() => {
   if (client.value) return;
@@ -22,6 +24,7 @@ effect(() => {
 });
 
 export function App() {
+  if (answer.value) return <IssuerSignIn options={answer.value} />;
   if (link.value) return <LinkSignIn token={link.value} />;
   return key.value ? <Frame /> : <SignIn />;
 }
@@ -37,7 +40,7 @@ function Frame() {
   };
   useEffect(load, [key.value]);
   useEffect(() => setOpen(false), [route.value]);
-  const { access, project, name } = holder.value;
+  const { access, project, name, issuer } = holder.value;
   return (
     <div class={isOpen ? "frame open" : "frame"}>
       <a
@@ -70,10 +73,11 @@ function Frame() {
         <Unsaved />
         <span class="who">
           <Icon name="key" />
-          {[project, access === "role" ? `${texts.who.role} ${name ?? ""}`.trim() : texts.who[access]]
+          {[project, ...(issuer ? [name, texts.who.user[access]] : [texts.who.named(access, name)])]
             .filter(Boolean)
             .join(" · ")}
         </span>
+        <Again />
         {isTesting() ? (
           <Button icon="undo" label={texts.roles.endTest} look="main" onClick={endTest} />
         ) : (
@@ -104,7 +108,7 @@ function Frame() {
 }
 
 /** Views that need a full key. */
-const MANAGING = ["keys", "roles", "webhooks", "activity"];
+const MANAGING = ["keys", "roles", "issuers", "webhooks", "databases", "activity"];
 
 function View() {
   const { view, parts } = route.value;
@@ -119,49 +123,10 @@ function View() {
   if (view === "media") return <Media />;
   if (MANAGING.includes(view) && holder.value.access !== "full") return <p class="pad">{texts.keys.full}</p>;
   if (view === "keys") return <Keys />;
-  if (view === "roles") return <Roles key={`roles ${database}`} name={database} />;
+  if (view === "roles") return <Lazy key={`roles ${database}`} load={() => import("./manage/roles")} />;
   if (view === "webhooks") return <Lazy key={`webhooks ${database}`} load={() => import("./manage/webhooks")} />;
+  if (view === "issuers") return <Lazy key="issuers" load={() => import("./manage/issuers")} />;
+  if (view === "databases") return <Lazy key="databases" load={() => import("./manage/databases")} />;
   if (view === "activity") return <Lazy key="activity" load={() => import("./manage/activity")} />;
   return <Home />;
-}
-
-function Home() {
-  useTitle();
-  return (
-    <div class="home">
-      <h1>{texts.home.heading(holder.value.project)}</h1>
-      {databases.value?.length === 0 ? <p>{texts.side.noDatabases}</p> : <p class="dim">{texts.home.hint}</p>}
-      <div class="cards">
-        {databases.value?.map((database) => (
-          <section class="card" key={database}>
-            <h2>{database}</h2>
-            {tables.value[database] && <p class="dim">{texts.home.tables(tables.value[database].length)}</p>}
-            <ul>
-              {tables.value[database]?.slice(0, 12).map(({ name, comment }) => (
-                <li key={name}>
-                  <a href={to("data", [database, name])}>{name}</a>
-                  {comment && <span class="dim"> {comment}</span>}
-                </li>
-              ))}
-            </ul>
-            <p class="row">
-              <a href={to("diagram", [database])}>
-                <Icon name="diagram" /> {texts.side.diagram}
-              </a>
-              {holder.value.access === "full" && (
-                <>
-                  <a href={to("create", [database])}>
-                    <Icon name="plus" /> {texts.side.create}
-                  </a>
-                  <a href={to("import", [database])}>
-                    <Icon name="upload" /> {texts.table.import}
-                  </a>
-                </>
-              )}
-            </p>
-          </section>
-        ))}
-      </div>
-    </div>
-  );
 }

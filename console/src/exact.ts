@@ -24,6 +24,9 @@ export const marked = (json: string): string =>
 /** Returns JSON in which the marked strings are numbers again. */
 export const unmarked = (json: string): string => json.replace(MARKED, "$1");
 
+/** Returns whether a string stands for a number that would be rounded. */
+export const isMarked = (value: unknown): boolean => typeof value === "string" && value.startsWith(MARK);
+
 /** Works like `fetch`, but rounds no number in the JSON of requests and responses. */
 export async function exactFetch(address: string, init: RequestInit): Promise<Response> {
   const { body } = init;

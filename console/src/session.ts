@@ -1,7 +1,8 @@
-// The API key of this tab, the client that uses it, and the route in the address. Must not know any view.
+// The API key of this tab, or the token of its user, the client that uses it, and the route in the address. Must not know any view.
 import { createClient, type Selkie } from "@selkie/client";
 import { computed, signal } from "@preact/signals";
 import { exactFetch } from "./exact";
+import { claimsOf, type Issuer } from "./oidc";
 
 const KEY = "selkie.key";
 const KEPT = "selkie.";
@@ -11,6 +12,8 @@ const OWN = "selkie.own";
  * with the user's own edits. */
 const KEPT_IN_TEST = "selkie.test.";
 const LINK = "#link=";
+/** The name under which is kept what a user's token does not say: the project, and what it may do there. */
+const USER = "user";
 
 /** The content of a key's token, used only to hide actions that the server would refuse. */
 interface Holder {
@@ -20,11 +23,16 @@ interface Holder {
   id: string | undefined;
   /** Seconds since 1970. */
   endsAt: number | undefined;
+  /** By whom the user signed in, if not with a key. */
+  issuer?: Issuer;
 }
 
 export const key = signal<string | null>(sessionStorage.getItem(KEY));
 export const client = computed<Selkie | null>(() => (key.value ? clientOf(key.value) : null));
-export const holder = computed<Holder>(() => holderOf(key.value ?? ""));
+export const holder = computed<Holder>(() => ({
+  ...holderOf(key.value ?? ""),
+  ...kept<Partial<Holder>>(USER, {}),
+}));
 
 export const clientOf = (own: string): Selkie => createClient({ url: location.origin, key: own, fetch: exactFetch });
 
@@ -37,26 +45,23 @@ export function api(): Selkie {
 export const tableOf = (name: string) => api().table(name as `${string}.${string}`);
 
 export function holderOf(token: string): Holder {
-  try {
-    const part = token.split(".")[1]!.replace(/-/g, "+").replace(/_/g, "/");
-    const bytes = Uint8Array.from(atob(part), (byte) => byte.charCodeAt(0));
-    const claims = JSON.parse(new TextDecoder().decode(bytes));
-    const access = claims.acc === "full" || claims.acc === "read" ? claims.acc : "role";
-    return {
-      access,
-      project: claims.prj,
-      name: claims.rol ?? claims.role ?? undefined,
-      id: claims.sub,
-      endsAt: claims.exp,
-    };
-  } catch {
-    return { access: "role", project: undefined, name: undefined, id: undefined, endsAt: undefined };
-  }
+  const { acc, prj, rol, role, sub, exp } = (claimsOf(token) ?? {}) as Record<string, never>;
+  const access = acc === "full" || acc === "read" ? acc : "role";
+  return { access, project: prj, name: rol ?? role ?? undefined, id: sub, endsAt: exp };
 }
 
 export function signIn(own: string): void {
   sessionStorage.setItem(KEY, own);
   key.value = own;
+}
+
+/** Signs in with a user's token. Another user's edits are dropped first; the own ones stay when a token has ended. */
+export function signInAs(token: string, user: Pick<Holder, "access" | "project" | "name"> & { issuer: Issuer }): void {
+  const { id, issuer } = holder.value;
+  const isSame = id === holderOf(token).id && issuer?.issuer === user.issuer.issuer && issuer.project === user.project;
+  if (key.value && !isSame) signOut();
+  keep(USER, user);
+  signIn(token);
 }
 
 /** The token of the link by which the console was opened, until the user accepts or declines it. */

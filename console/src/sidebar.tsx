@@ -38,7 +38,9 @@ export function SideBar({ reload }: { reload: () => void }) {
           <>
             {link("keys", "key", texts.side.keys)}
             {link("roles", "lock", texts.side.roles)}
+            {link("issuers", "user", texts.issuers.heading)}
             {link("webhooks", "hook", texts.side.webhooks)}
+            {link("databases", "database", texts.databases.heading)}
             {link("activity", "chart", texts.side.activity)}
           </>
         )}

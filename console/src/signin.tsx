@@ -1,5 +1,6 @@
 // Signing in with a key, which a request checks before the tab stores it, or by a link, which the user must accept.
 import { useState } from "preact/hooks";
+import { IssuerButtons } from "./signin-issuer";
 import { clientOf, holder, holderOf, key as present, link, signIn, signInByLink } from "./session";
 import { texts } from "./texts";
 import { Button, Problem, useTitle } from "./ui";
@@ -50,6 +51,7 @@ export function SignIn() {
         <p class="dim">
           {texts.signIn.how} <code>selkie key create --access full</code>
         </p>
+        <IssuerButtons />
       </form>
     </main>
   );

@@ -1,26 +1,23 @@
 // The texts that the console shows, in English. Pages that are loaded later may have their own beside them.
+import { databases } from "./texts/databases";
+import { home } from "./texts/home";
+import { issuers } from "./texts/issuers";
+import { roles } from "./texts/roles";
+import { signIn } from "./texts/signin";
+
 const records = (count: number) => `${count.toLocaleString("en")} ${count === 1 ? "record" : "records"}`;
 
 export const texts = {
   title: "Selkie",
   skip: "Skip to the content",
-  signIn: {
-    heading: "Sign in",
-    key: "Key",
-    hint: "The key stays in this tab and is forgotten when you close it.",
-    how: "Create one with",
-    submit: "Sign in",
-    link: (project: string | undefined) => `The link signs in to the project ${project ?? "?"} with a full key.`,
-    replaced: (project: string | undefined) =>
-      `It ends your session in the project ${project ?? "?"} and drops its unsaved changes.`,
-    stay: "Stay signed in",
-    refuse: "Don't sign in",
-    busy: "Checking …",
-    empty: "Paste a key first.",
-  },
+  signIn,
   signOut: "Sign out",
   docs: "API docs",
-  who: { full: "full key", read: "read-only key", role: "role" },
+  who: {
+    named: (access: "full" | "read" | "role", name: string | undefined) =>
+      ({ full: "full key", read: "read-only key", role: `role ${name ?? ""}`.trim() })[access],
+    user: { full: "may do everything", read: "may read", role: "role" },
+  },
   side: {
     label: "Databases and tables",
     filter: "Filter tables",
@@ -41,11 +38,7 @@ export const texts = {
     menu: "Menu",
     view: "view",
   },
-  home: {
-    heading: (project: string | undefined) => (project ? `Project ${project}` : "Your data"),
-    hint: "Choose a table to see its records.",
-    tables: (count: number) => `${count} ${count === 1 ? "table" : "tables"}`,
-  },
+  home,
   operators: {
     eq: "=",
     ne: "≠",
@@ -327,7 +320,7 @@ export const texts = {
   },
   keys: {
     heading: "Keys",
-    full: "Keys, roles, webhooks and activity need a full key.",
+    full: "This page needs a full key.",
     create: "Create key",
     name: "Name",
     nameHint: "What it is for",
@@ -364,24 +357,9 @@ export const texts = {
     onlyLive: "Only live keys",
     none: "No live key but the ones of other projects.",
   },
-  roles: {
-    heading: "Roles",
-    hint: "A role says what its keys may do, table by table. What it does not name is denied.",
-    none: "This project has no role yet.",
-    create: "New role",
-    name: "Name of the role",
-    file: "Role as JSON",
-    save: "Save role",
-    saved: "Saved. It acts within a second.",
-    remove: "Delete role",
-    confirm: (name: string) => `Delete the role ${name}? Its keys are refused from then on.`,
-    test: "Test as this role",
-    testHint:
-      "Opens the console in this tab as a key of the saved role would see it, for 15 minutes. Your unsaved edits stay.",
-    claims: "Claims of the tested key",
-    endTest: "End the test",
-    keys: "Create a key with this role",
-  },
+  roles,
+  databases,
+  issuers,
   webhooks: {
     heading: "Webhooks",
     hint: "A webhook sends the changes of tables to an endpoint of yours: signed, at least once, in order for each record.",

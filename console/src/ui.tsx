@@ -178,6 +178,7 @@ export function Confirm({
   text,
   yes = label,
   look = "danger",
+  isReady = true,
   onYes,
   onClose,
   answers,
@@ -188,6 +189,7 @@ export function Confirm({
   /** The label of the button that does it. */
   yes?: string;
   look?: "main" | "danger";
+  isReady?: boolean;
   onYes: () => void;
   onClose: () => void;
   /** Further answers, beside yes. */
@@ -200,7 +202,7 @@ export function Confirm({
         <p>{text}</p>
         {children}
         <div class="row">
-          <Button look={look} label={yes} onClick={onYes} />
+          <Button look={look} label={yes} disabled={!isReady} onClick={onYes} />
           {answers}
           <Button label={texts.cancel} onClick={onClose} />
         </div>

@@ -11,7 +11,8 @@ const STEP_MAX_MS = 30_000;
 export class Tab {
   #faults = [];
 
-  static async open(browser, address) {
+  /** Opens the console. Its pages may send requests to it and to the other web origins. */
+  static async open(browser, address, others = []) {
     const tab = new Tab();
     const context = await browser.createBrowserContext();
     tab.page = await context.newPage();
@@ -32,7 +33,7 @@ export class Tab {
     });
     tab.page.on("request", (request) => {
       const { origin, protocol } = new URL(request.url());
-      if (protocol !== "blob:" && protocol !== "data:" && origin !== new URL(address).origin)
+      if (protocol !== "blob:" && protocol !== "data:" && ![new URL(address).origin, ...others].includes(origin))
         tab.#faults.push(`a request to ${request.url()}`);
     });
     await tab.page.goto(address);

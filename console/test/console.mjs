@@ -70,7 +70,19 @@ const tasks = {
     await tab.signIn(key);
     await tab.sees("full key", ".who");
     await tab.sees(database, ".home");
-    await tab.isAccessible("home");
+    await tab.sees("Size", ".tables");
+    await tab.isAccessible("home", ["dark", "light"]);
+    await tab.sees("selkie backup", ".home");
+    assert.ok(
+      !(await tab.page.$eval(".home", ({ innerText }) => innerText)).includes("Write a role"),
+      "there are roles",
+    );
+    await tab.press("It runs");
+    await tab.gone("h2 + ul.figures");
+    await tab.fill("Find a table", "boo", ".home");
+    await tab.page.waitForFunction(() => document.querySelectorAll(".tables tbody tr").length === 1);
+    await tab.fill("Find a table", "nothing", ".home");
+    await tab.sees("No table has this", ".home");
     await tab.fill("Filter tables", "boo");
     await tab.press("books", "link");
     await tab.sees("350 records", ".status");
@@ -300,6 +312,9 @@ await inChromium(async (browser) => {
     await reader.go(`#/${view}/${database}/books`);
     await reader.sees("Only full keys may change tables.", "main");
   }
+  await reader.go("#/");
+  await reader.sees("books", ".tables");
+  assert.equal(await reader.page.$(".home .figures li"), null, "a read key is told no steps");
   reader.check();
 
   const author = await Tab.open(browser, `${url}/console#/data/${database}/books`);

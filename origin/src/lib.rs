@@ -20,6 +20,7 @@ pub mod http;
 pub mod logging;
 pub mod media;
 pub mod metrics;
+pub mod networks;
 pub mod project_quota;
 pub mod query;
 pub mod rates;

@@ -25,6 +25,7 @@ use crate::rates::Rates;
 use crate::recent::Recent;
 use crate::system::System;
 use crate::system::edge_secret::EdgeSecret;
+use crate::system::issuers::Issuers;
 use crate::system::keys::{KeyError, KeyRegistry};
 use crate::system::projects::{ProjectError, Projects};
 use crate::system::roles::Roles;
@@ -206,6 +207,10 @@ impl ServiceState {
 
     pub fn roles(&self) -> Roles {
         Roles::new(self.admin.clone(), self.projects.clone())
+    }
+
+    pub fn issuers(&self) -> Issuers {
+        Issuers::new(self.admin.clone(), self.projects.clone())
     }
 
     pub fn start_background(self: &Arc<Self>, tasks: &TaskTracker, stop: &CancellationToken) {

@@ -9,18 +9,17 @@
 
 mod courier;
 mod dispatch;
-mod networks;
 mod schedule;
 mod sender;
 mod signature;
 
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, DeliveryRow, DeliveryState, WEBHOOK_CONNECTIONS, WebhookRow};
+use crate::networks::Networks;
 use crate::project_quota::{Guard, ProjectQuota};
 use crate::secret::InstallationSecret;
 use futures_util::future::BoxFuture;
 use ipnet::IpNet;
-use networks::Networks;
 use sender::Sender;
 pub use sender::{Attempt, UrlFault};
 use serde::Serialize;

@@ -188,6 +188,9 @@ pub const AUTHORIZATION_MAX_BYTES: usize = 8 * 1_024;
 /// Maximum issuers whose tokens one project accepts from its users. All issuers are read at each change of keys.
 pub const ISSUERS_PER_PROJECT_MAX_COUNT: usize = 16;
 
+/// Maximum issuers of the installation whose users sign in to the console: its policy names them in a header.
+pub const SIGN_IN_ISSUERS_MAX_COUNT: usize = 32;
+
 /// Maximum bytes of an issuer's URL, of its audience, and of the name of the claim that gives the role. They fit their
 /// columns in `selkie.issuers`, which have 255 characters.
 pub const ISSUER_MAX_BYTES: usize = 255;

@@ -74,6 +74,10 @@ actions! {
     ListRoles = FullKeys, "/api/v1/roles[/{name}]", "manage roles";
     SetRole = FullKeys, "/api/v1/roles[/{name}]", "manage roles";
     RemoveRole = FullKeys, "/api/v1/roles[/{name}]", "manage roles";
+    /// List issuers, or read one.
+    ListIssuers = FullKeys, "/api/v1/issuers[/{issuer}]", "manage issuers";
+    /// Set or remove an issuer.
+    ManageIssuer = FullKeys, "/api/v1/issuers[/{issuer}]", "manage issuers";
     /// List webhooks or their deliveries, or read one webhook.
     ListWebhooks = FullKeys, "/api/v1/webhooks[/{name}[/deliveries]]", "manage webhooks";
     /// Make, change, test or remove a webhook, or send a delivery again.
@@ -153,6 +157,8 @@ mod tests {
             Action::ListRoles,
             Action::SetRole,
             Action::RemoveRole,
+            Action::ListIssuers,
+            Action::ManageIssuer,
             Action::ListWebhooks,
             Action::ManageWebhook,
             Action::Observe,

@@ -197,7 +197,7 @@ const LAYERS: [&[&str]; 22] = [
     &["config"],
     &["address", "secret"],
     &["project_quota", "process", "systemd", "recent"],
-    &["clock", "histogram", "crash_points", "files"],
+    &["clock", "histogram", "crash_points", "files", "networks"],
 ];
 
 async fn no_folder_of_the_origin_imports_upwards(_: Host) {

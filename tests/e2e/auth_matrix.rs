@@ -163,6 +163,8 @@ struct World {
     key: IssuedKey,
     roles: [String; 3],
     webhook: String,
+    /// The URL of an issuer.
+    issuer: String,
 }
 
 impl World {
@@ -188,9 +190,19 @@ impl World {
             set_role_in(shared(), "default", name, &json!({"tables": {}}));
         }
         let key = shared().create_key("default", "read", &[]);
-        let world = Self { db, shelf, files, upload, key, roles, webhook: unique("hook") };
+        let issuer = format!("https://id.example/{}", unique("issuer"));
+        let world = Self { db, shelf, files, upload, key, roles, webhook: unique("hook"), issuer };
+        host.call(Method::PUT, &world.issuer_path()).json(&world.issuer_definition()).send().await.payload();
         host.call(Method::POST, "/api/v1/webhooks").json(&world.webhook_definition()).send().await.payload();
         world
+    }
+
+    fn issuer_path(&self) -> String {
+        format!("/api/v1/issuers/{}", self.issuer.replace(':', "%3A").replace('/', "%2F"))
+    }
+
+    fn issuer_definition(&self) -> Value {
+        json!({"audience": "app", "jwksUrl": "https://id.example/jwks", "role": self.roles[0]})
     }
 
     fn webhook_definition(&self) -> Value {
@@ -398,6 +410,16 @@ fn row(action: Action, world: &World) -> (Access, Vec<Request>) {
             (Access::Full, vec![role(Method::PUT, &world.roles[1], Done(200)).json(&json!({"tables": {}}))])
         }
         Action::RemoveRole => (Access::Full, vec![role(Method::DELETE, &world.roles[2], no_record)]),
+        Action::ListIssuers => {
+            let one = Request::new(Method::GET, world.issuer_path(), 200, no_record);
+            (Access::Full, vec![own(Method::GET, "/api/v1/issuers"), one])
+        }
+        // The other project's issuer is refused.
+        Action::ManageIssuer => {
+            let path = world.issuer_path();
+            let set = Request::new(Method::PUT, path, 200, Refused(ErrorCode::PermissionDenied));
+            (Access::Full, vec![set.json(&world.issuer_definition())])
+        }
         Action::ListWebhooks => {
             let path = format!("/api/v1/webhooks/{}", world.webhook);
             let deliveries = format!("{path}/deliveries");

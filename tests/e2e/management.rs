@@ -1,6 +1,7 @@
 //! Tests how full keys manage their project over HTTP: keys, roles, figures and last requests. Also
 //! tests the links that sign in to the console.
 
+mod issuers;
 mod limits;
 
 use crate::case::eventually;
@@ -8,6 +9,7 @@ use crate::host::{Answer, Call, Host};
 use crate::second_origin::SecondOrigin;
 use crate::service::{IssuedKey, shared};
 use crate::test_db::unique;
+use issuers::{a_full_key_sets_lists_and_removes_issuers, faults_of_an_issuer_are_named};
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::error::ErrorCode;
@@ -24,6 +26,8 @@ cases! {
         a_key_without_the_claims_that_its_role_compares_is_warned_of,
         a_role_that_compares_claims_without_case_is_warned_of,
         faults_of_a_role_are_named_with_their_place,
+        a_full_key_sets_lists_and_removes_issuers,
+        faults_of_an_issuer_are_named,
         a_link_to_the_console_gives_one_key,
         figures_and_last_requests_are_of_the_own_project,
     ],

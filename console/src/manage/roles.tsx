@@ -1,29 +1,26 @@
-// The roles of the project: their files, and a look at the console as one of their keys.
+// The roles of the project: as tables and as the JSON of their files, which are one text, and what a key of a role sees.
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { api, beginTest, keep, kept, to } from "../session";
+import { type Members, roleOf, textOf } from "../roles/file";
+import { Test } from "../roles/look";
+import { Limits, Matrix } from "../roles/matrix";
+import { api, keep, kept, route, to } from "../session";
 import { texts } from "../texts";
 import { Button, Confirm, Icon, Problem, useAttempt, useLoad, useTitle, Warnings } from "../ui";
 import { jsonText } from "../values";
-import { claimsOf, roleNames } from "./keys";
+import { roleNames } from "./keys";
 import { Loaded, TextField } from "./parts";
 
 const words = texts.roles;
-const TEST_LIFETIME = "15m";
 /** The name in the address for a role that is not saved yet: no role can have it. */
 const NEW = "+";
-const TEMPLATE = `{
-  "tables": {
-    "shop.products": {"read": {"fields": {"omit": ["cost"]}}},
-    "shop.orders": {"read": {"rows": {"customer_id": {"value": {"claim": "sub"}}}}}
-  }
-}
-`;
+const TEMPLATE = textOf({ tables: {} });
 
 /** What the service warned of when a role was saved. A new role is then shown by another editor. */
 const told = signal<{ role: string; warnings: string[] | undefined } | null>(null);
 
-export function Roles({ name }: { name: string }) {
+export default function Roles() {
+  const [name = ""] = route.value.parts;
   const roles = useLoad(roleNames, []);
   useTitle(words.heading);
   return (
@@ -68,10 +65,8 @@ function Editor({ name, text }: { name: string; text: string }) {
   const draft = `role:${name}`;
   const [file, setFile] = useState(() => kept(draft, text));
   const [saved, setSaved] = useState(text);
-  const [claims, setClaims] = useState("");
   const [error, tryTo] = useAttempt();
   const [isDone, setDone] = useState(false);
-  const [isWrong, setWrong] = useState(false);
   const [isRemoving, setRemoving] = useState(false);
   const path = `roles/${encodeURIComponent(wanted.trim())}`;
   const attempt = async (change: () => Promise<void>) => {
@@ -103,29 +98,17 @@ function Editor({ name, text }: { name: string; text: string }) {
       await api().request("DELETE", path);
       location.hash = to("roles");
     });
-  const test = () => {
-    const own = claimsOf(claims);
-    setWrong(!own);
-    if (!own) return;
-    void attempt(async () => {
-      const body = { role: name, claims: own, name: `test of ${name}`, expires: TEST_LIFETIME };
-      beginTest((await api().request<{ key: string }>("POST", "keys", { body, retries: 0 })).key);
-    });
-  };
+  let role: Members | null = null;
+  let fault: unknown = null;
+  try {
+    role = roleOf(file);
+  } catch (wrong) {
+    fault = wrong;
+  }
   return (
     <div class="stack">
       <form onSubmit={save}>
         {!name && <TextField label={words.name} value={wanted} required maxLength={64} onChange={setWanted} />}
-        <label class="wide">
-          {words.file}
-          <textarea
-            class="mono"
-            rows={18}
-            spellcheck={false}
-            value={file}
-            onInput={(event) => change(event.currentTarget.value)}
-          />
-        </label>
         <Button type="submit" look="main" label={words.save} />
         {name && <Button icon="trash" look="danger" label={words.remove} onClick={() => setRemoving(true)} />}
         {isDone && (
@@ -136,29 +119,34 @@ function Editor({ name, text }: { name: string; text: string }) {
       </form>
       {error !== null && <Problem error={error} />}
       {told.value?.role === name && <Warnings of={told.value.warnings} />}
-      {name && (
-        <section class="stack">
-          <h2>{words.test}</h2>
-          <p class="dim">{words.testHint}</p>
-          <div class="row">
-            <input
-              class="mono"
-              value={claims}
-              placeholder='{"sub": 7}'
-              aria-label={words.claims}
-              aria-invalid={isWrong || undefined}
-              onInput={(event) => setClaims(event.currentTarget.value)}
-            />
-            <Button icon="view" label={words.test} disabled={file !== saved} onClick={test} />
-            <a href={to("keys", [], { role: name })}>{words.keys}</a>
-          </div>
-          {isWrong && (
-            <p class="fault" role="alert">
-              {texts.keys.notClaims}
+      <div class="role-parts">
+        <div class="stack">
+          {role ? (
+            <>
+              <Matrix role={role} onChange={(next) => change(textOf(next))} />
+              <Limits role={role} onChange={(next) => change(textOf(next))} />
+            </>
+          ) : (
+            <p class="notice danger" role="alert">
+              {words.unreadable} {(fault as Error).message}
             </p>
           )}
-        </section>
-      )}
+        </div>
+        <div class="stack">
+          {name && <Test name={name} role={role} isSaved={file === saved} />}
+          <label>
+            {words.file}
+            <textarea
+              class="mono"
+              rows={18}
+              spellcheck={false}
+              value={file}
+              onInput={(event) => change(event.currentTarget.value)}
+            />
+          </label>
+          <p class="dim">{words.fileHint}</p>
+        </div>
+      </div>
       {isRemoving && (
         <Confirm
           label={words.remove}

@@ -53,6 +53,9 @@ pub struct AddArgs {
     /// role itself, never full or read; of a list only mapped values count
     #[arg(long = "map", value_name = "VALUE=ROLE", requires = "role_claim", value_parser = mapping)]
     map: Vec<(String, KeyGrant)>,
+    /// The client id by which the issuer knows the console, so that users sign in to it; everybody can see it
+    #[arg(long, value_name = "ID")]
+    client_id: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -116,6 +119,7 @@ impl AddArgs {
             role_claim: self.role_claim,
             role: self.role,
             role_map,
+            client_id: self.client_id,
             created_at: now(),
         };
         for key in issuers.set(new).await? {
@@ -157,6 +161,7 @@ struct IssuerLine {
     role_claim: Option<String>,
     role: Option<String>,
     map: BTreeMap<String, String>,
+    client_id: Option<String>,
     created_at: String,
 }
 
@@ -167,12 +172,13 @@ impl IssuerLine {
             issuer: row.issuer.clone(),
             audience: row.audience.clone(),
             jwks_url: match &row.keys {
-                IssuerKeys::Url(url) => Some(url.clone()),
+                IssuerKeys::Url(url) | IssuerKeys::PublicUrl(url) => Some(url.clone()),
                 IssuerKeys::Set(_) => None,
             },
             role_claim: row.role_claim.clone(),
             role: row.role.as_ref().map(ToString::to_string),
             map: row.role_map.iter().map(|(value, grant)| (value.clone(), grant.as_str().to_owned())).collect(),
+            client_id: row.client_id.clone(),
             created_at: time(row.created_at),
         }
     }

@@ -18,7 +18,7 @@ pub(super) async fn check(system: &System) -> Vec<Finding> {
 async fn examine(system: &System) -> Result<Vec<Finding>, AdminError> {
     let mut urls: Vec<String> = Vec::new();
     for row in system.admin.issuers(None).await? {
-        if let IssuerKeys::Url(url) = row.keys
+        if let IssuerKeys::Url(url) | IssuerKeys::PublicUrl(url) = row.keys
             && !urls.contains(&url)
         {
             urls.push(url);

@@ -1,5 +1,8 @@
-//! Handles `/api/v1/keys`, `/api/v1/roles`, `/api/v1/status` and `/api/v1/requests`, and passes on what is for webhooks, by which a caller with full access
-//! manages its own project. Each change is logged with the id of the caller.
+//! Handles `/api/v1/keys`, `/api/v1/roles`, `/api/v1/issuers`, `/api/v1/status` and `/api/v1/requests`, and passes on
+//! what is for webhooks, by which a caller with full access manages its own project. Each change is logged with the id
+//! of the caller.
+
+mod issuers;
 
 use super::media::payload::text;
 use super::request_context::RequestContext;
@@ -198,6 +201,10 @@ impl Manager<'_> {
                 self.changed("a role was removed", name.as_str()).await;
                 text(&Named { name: name.as_str() })
             }
+            Management::ListIssuers => return self.list_issuers().await,
+            Management::ShowIssuer(issuer) => self.show_issuer(&issuer).await,
+            Management::SetIssuer(issuer) => self.set_issuer(&issuer, body).await,
+            Management::RemoveIssuer(issuer) => self.remove_issuer(&issuer).await,
             Management::Status
             | Management::ListRequests
             | Management::SetRole(_)

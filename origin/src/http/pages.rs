@@ -3,17 +3,20 @@
 
 use super::respond::ETag;
 use crate::config::ConsoleConfig;
+use crate::database::admin::IssuerRow;
+use crate::system::keys::tokens::remote::parse_url;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use rust_embed::Embed;
+use serde::Serialize;
 use shared::conditional;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::sync::{LazyLock, OnceLock};
 
@@ -58,6 +61,22 @@ const DOCS_POLICY: &str = "script-src http://*:*/docs/ https://*:*/docs/; style-
 const CONSOLE_POLICY: &str =
     "script-src http://*:*/console/ https://*:*/console/; style-src http://*:*/console/ https://*:*/console/";
 
+/// The page that signs in, which exchanges the code of an issuer for its tokens.
+const CONSOLE: &str = "console/index.html";
+
+/// The issuers that the console offers for signing in.
+const ISSUERS: &str = "console/issuers.json";
+
+/// An issuer as everybody sees it who opens the console.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SignInIssuer<'a> {
+    project: &'a str,
+    issuer: &'a str,
+    audience: &'a str,
+    client_id: &'a str,
+}
+
 const HEADERS: [(header::HeaderName, &str); 5] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -66,15 +85,23 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
     (header::VARY, "Accept-Encoding"),
 ];
 
-pub(super) fn file(path: &str, console: ConsoleConfig, headers: &HeaderMap) -> Result<Response, Problem> {
+pub(super) fn file(
+    path: &str,
+    console: ConsoleConfig,
+    headers: &HeaderMap,
+    issuers: impl Fn() -> Vec<IssuerRow>,
+) -> Result<Response, Problem> {
     let name = match (path.trim_matches('/'), console) {
         ("", ConsoleConfig::Served) => "home/index.html",
         ("", ConsoleConfig::Off) => "home/without-console.html",
         ("docs", ConsoleConfig::Served) => "docs/index.html",
         ("docs", ConsoleConfig::Off) => "docs/without-console.html",
-        ("console", _) => "console/index.html",
+        ("console", _) => CONSOLE,
         (name, _) => name,
     };
+    if name == ISSUERS {
+        return list(&issuers());
+    }
     let file = PAGES.get(&format!("{name}.gz")).ok_or_else(|| missing(path))?;
     let file = file
         .get_or_init(|| PageFile::read(name))
@@ -83,14 +110,18 @@ pub(super) fn file(path: &str, console: ConsoleConfig, headers: &HeaderMap) -> R
     let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
     let is_compressed = text(header::ACCEPT_ENCODING).is_some_and(accepts_gzip);
     let content = if is_compressed { &file.compressed } else { &file.plain };
-    let is_known = text(header::IF_NONE_MATCH).is_some_and(|known| conditional::names(known, &file.tag));
+    let origins = if name == CONSOLE { origins(&issuers()) } else { String::new() };
+    // The policy changes with the issuers, the file does not.
+    let is_known =
+        origins.is_empty() && text(header::IF_NONE_MATCH).is_some_and(|known| conditional::names(known, &file.tag));
     let mut response = Response::new(if is_known { Body::empty() } else { Body::from(content.clone()) });
     let answer = response.headers_mut();
     for (header, value) in HEADERS {
         answer.insert(header, HeaderValue::from_static(value));
     }
     let own = if name.starts_with("console/") { CONSOLE_POLICY } else { DOCS_POLICY };
-    let policies = HeaderValue::try_from(format!("{POLICY}, {own}"));
+    let policy = POLICY.replace("connect-src 'self'", &format!("connect-src 'self'{origins}"));
+    let policies = HeaderValue::try_from(format!("{policy}, {own}"));
     answer.extend(policies.ok().map(|policies| (header::CONTENT_SECURITY_POLICY, policies)));
     answer.extend(HeaderValue::try_from(&file.tag).ok().map(|tag| (header::ETAG, tag)));
     if is_known {
@@ -102,6 +133,30 @@ pub(super) fn file(path: &str, console: ConsoleConfig, headers: &HeaderMap) -> R
         answer.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Ok(response)
+}
+
+fn list(issuers: &[IssuerRow]) -> Result<Response, Problem> {
+    let shown = issuers.iter().filter_map(|row| {
+        let IssuerRow { project, issuer, audience, client_id, .. } = row;
+        Some(SignInIssuer { project: project.as_str(), issuer, audience, client_id: client_id.as_deref()? })
+    });
+    let text = serde_json::to_vec(&shown.collect::<Vec<_>>())
+        .map_err(|error| Problem::internal("The issuers can't be listed.", error.to_string()))?;
+    let mut response = Response::new(Body::from(text));
+    let answer = response.headers_mut();
+    for (header, value) in HEADERS {
+        answer.insert(header, HeaderValue::from_static(value));
+    }
+    answer.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'"));
+    answer.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+/// Returns the web origins of the issuers, each after a space.
+fn origins(issuers: &[IssuerRow]) -> String {
+    let urls = issuers.iter().filter_map(|row| parse_url(&row.issuer).ok());
+    let origins: BTreeSet<_> = urls.map(|url| format!(" {}", url.origin().ascii_serialization())).collect();
+    origins.into_iter().collect()
 }
 
 fn accepts_gzip(accepted: &str) -> bool {

@@ -70,7 +70,7 @@ async fn page(app: &Arc<ServiceState>, metrics: &RequestMetrics, parts: &Parts) 
         health::HEALTHZ => Ok(health::alive()),
         health::READYZ => Box::pin(health::ready(app)).await,
         health::METRICS => Ok(Box::pin(health::metrics(app)).await),
-        _ => pages::file(path, app.console, headers),
+        _ => pages::file(path, app.console, headers, || app.keys.sign_in_issuers()),
     }
 }
 

@@ -2,10 +2,12 @@
 
 use shared::ident::{ProjectName, RoleName};
 use shared::key::{EdgeIssuer, EdgeIssuers, EdgeIssuersFault, JwkSetFault, KeyFault, UnusableKey, VerificationKeys};
-use shared::limits::{ISSUER_MAX_BYTES, ISSUER_ROLES_MAX_COUNT, ISSUERS_PER_PROJECT_MAX_COUNT};
+use shared::limits::{
+    ISSUER_MAX_BYTES, ISSUER_ROLES_MAX_COUNT, ISSUERS_PER_PROJECT_MAX_COUNT, SIGN_IN_ISSUERS_MAX_COUNT,
+};
 
 use crate::database::admin::{Admin, AdminError, IssuerKeys, IssuerRow, KeyGrant};
-use crate::system::keys::tokens::remote::{FetchFault, UrlFault, fetch, parse_url};
+use crate::system::keys::tokens::remote::{FetchFault, Reach, UrlFault, fetch, parse_public_url, parse_url};
 use crate::system::projects::{ProjectError, Projects};
 
 #[derive(Clone, Debug)]
@@ -32,6 +34,12 @@ pub enum IssuerError {
     TooManyRoles,
     #[error("a project has at most {ISSUERS_PER_PROJECT_MAX_COUNT} issuers")]
     TooMany,
+    #[error("the users of {SIGN_IN_ISSUERS_MAX_COUNT} issuers sign in to the console, the maximum")]
+    TooManyClients,
+    #[error("another project has this issuer")]
+    Elsewhere,
+    #[error("a key that expires can't give tokens full or read access, since they would outlive it")]
+    Outlives,
     #[error("the project {0} has no role {1}")]
     NoRole(ProjectName, RoleName),
     #[error("the project {0} has the same issuer with the same audience")]
@@ -76,7 +84,11 @@ impl IssuerError {
             Self::Edge(_) => {
                 Some("name one project with --project: the edge forwards tokens of other issuers".to_owned())
             }
-            Self::Url(..) | Self::Text(..) | Self::TooManyRoles | Self::TooMany => None,
+            Self::Elsewhere => {
+                Some("the operator can give an issuer to several projects with `selkie issuer add`".to_owned())
+            }
+            Self::Outlives => Some("map a role, or use a key that does not expire".to_owned()),
+            Self::Url(..) | Self::Text(..) | Self::TooManyRoles | Self::TooMany | Self::TooManyClients => None,
         }
     }
 }
@@ -84,6 +96,27 @@ impl IssuerError {
 impl Issuers {
     pub fn new(admin: Admin, projects: Projects) -> Self {
         Self { admin, projects }
+    }
+
+    /// Stores an issuer for a caller of the API, whose key expires at `expires_at`. Another project's issuer is refused:
+    /// its tokens could be meant for either project. A URL of keys must be public, unless the operator has set it.
+    pub async fn set_for(&self, mut new: IssuerRow, expires_at: Option<u64>) -> Result<Vec<UnusableKey>, IssuerError> {
+        if expires_at.is_some() && new.role_map.values().any(|grant| matches!(grant, KeyGrant::Access(_))) {
+            return Err(IssuerError::Outlives);
+        }
+        let rows = self.admin.issuers(None).await?;
+        let (own, others): (Vec<_>, Vec<_>) =
+            rows.iter().filter(|row| row.issuer == new.issuer).partition(|row| row.project == new.project);
+        if own.is_empty() && !others.is_empty() {
+            return Err(IssuerError::Elsewhere);
+        }
+        if let IssuerKeys::Url(url) = &new.keys
+            && !own.iter().any(|row| row.keys == new.keys)
+        {
+            parse_public_url(url).map_err(|fault| IssuerError::Url("the URL of the keys", fault))?;
+            new.keys = IssuerKeys::PublicUrl(url.clone());
+        }
+        self.set(new).await
     }
 
     /// Stores an issuer. Returns the keys of its JWK set that can't verify tokens, but fetches no JWK set from a URL.
@@ -104,6 +137,11 @@ impl Issuers {
         let others = rows.iter().filter(|row| !is_same(row));
         if let Some(taken) = others.clone().find(|row| row.issuer == new.issuer && row.audience == new.audience) {
             return Err(IssuerError::Taken(taken.project.clone()));
+        }
+        if new.client_id.is_some()
+            && others.clone().filter(|row| row.client_id.is_some()).count() >= SIGN_IN_ISSUERS_MAX_COUNT
+        {
+            return Err(IssuerError::TooManyClients);
         }
         if others.filter(|row| row.project == new.project).count() >= ISSUERS_PER_PROJECT_MAX_COUNT {
             return Err(IssuerError::TooMany);
@@ -145,19 +183,20 @@ pub async fn for_edge(rows: &[IssuerRow]) -> Result<(EdgeIssuers, Vec<(&IssuerRo
 
 async fn keys_of(row: &IssuerRow) -> Result<VerificationKeys, KeysFault> {
     let (keys, _) = match &row.keys {
-        IssuerKeys::Url(url) => fetch_from(url).await?,
+        IssuerKeys::Url(url) => fetch_from(url, Reach::Any).await?,
+        IssuerKeys::PublicUrl(url) => fetch_from(url, Reach::Public).await?,
         IssuerKeys::Set(text) => VerificationKeys::parse(text)?,
     };
     if keys.is_empty() { Err(KeysFault::NoKey) } else { Ok(keys) }
 }
 
 pub async fn try_url(url: &str) -> Result<usize, FetchFault> {
-    Ok(fetch_from(url).await?.0.len())
+    Ok(fetch_from(url, Reach::Any).await?.0.len())
 }
 
-async fn fetch_from(url: &str) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
+async fn fetch_from(url: &str, reach: Reach) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
     let url = parse_url(url).map_err(|fault| FetchFault::Unreachable(fault.to_string()))?;
-    fetch(&url).await
+    fetch(&url, reach).await
 }
 
 fn check(new: &IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
@@ -165,7 +204,11 @@ fn check(new: &IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
     if new.issuer.len() > ISSUER_MAX_BYTES || !new.issuer.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(IssuerError::Text("the issuer's URL", "ASCII characters"));
     }
-    let texts = [("the audience", Some(&new.audience)), ("the role's claim", new.role_claim.as_ref())];
+    let texts = [
+        ("the audience", Some(&new.audience)),
+        ("the role's claim", new.role_claim.as_ref()),
+        ("the client id", new.client_id.as_ref()),
+    ];
     for (name, text) in texts.into_iter().filter_map(|(name, text)| Some((name, text?))) {
         let is_well_formed = (1..=ISSUER_MAX_BYTES).contains(&text.len()) && !text.chars().any(char::is_control);
         if !is_well_formed {
@@ -179,7 +222,7 @@ fn check(new: &IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
         return Err(IssuerError::TooManyRoles);
     }
     match &new.keys {
-        IssuerKeys::Url(url) => {
+        IssuerKeys::Url(url) | IssuerKeys::PublicUrl(url) => {
             parse_url(url).map_err(|fault| IssuerError::Url("the URL of the keys", fault))?;
             Ok(Vec::new())
         }
@@ -212,6 +255,7 @@ mod tests {
             role_claim: Some("role".to_owned()),
             role: None,
             role_map: BTreeMap::new(),
+            client_id: None,
             created_at: 0,
         }
     }

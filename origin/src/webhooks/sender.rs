@@ -1,6 +1,6 @@
 //! Sends one HTTP request to a webhook's endpoint. Judges the address at each connection, and follows no redirect.
 
-use super::networks::Networks;
+use crate::networks::Networks;
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::RETRY_AFTER;

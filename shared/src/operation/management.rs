@@ -57,6 +57,11 @@ pub enum Management {
     ShowRole(RoleName),
     SetRole(RoleName),
     RemoveRole(RoleName),
+    ListIssuers,
+    /// An issuer is named by its URL.
+    ShowIssuer(String),
+    SetIssuer(String),
+    RemoveIssuer(String),
     ListWebhooks(Page<WebhookName>),
     CreateWebhook,
     Webhook(WebhookCall),
@@ -135,6 +140,16 @@ impl Management {
                 };
                 (call, "GET, HEAD, PUT, DELETE")
             }
+            ("issuers", None, _) => (Self::ListIssuers, "GET, HEAD"),
+            ("issuers", Some(issuer), _) => {
+                let issuer = decode_segment(issuer)?.into_owned();
+                let call = match method {
+                    "PUT" => Self::SetIssuer(issuer),
+                    "DELETE" => Self::RemoveIssuer(issuer),
+                    _ => Self::ShowIssuer(issuer),
+                };
+                (call, "GET, HEAD, PUT, DELETE")
+            }
             ("webhooks", None, "POST") => (Self::CreateWebhook, "GET, HEAD, POST"),
             ("webhooks", None, _) => (Self::ListWebhooks(Page::FIRST), "GET, HEAD, POST"),
             ("status", None, _) => (Self::Status, "GET, HEAD"),
@@ -170,6 +185,8 @@ impl Management {
             Self::ListRoles(_) | Self::ShowRole(_) => Action::ListRoles,
             Self::SetRole(_) => Action::SetRole,
             Self::RemoveRole(_) => Action::RemoveRole,
+            Self::ListIssuers | Self::ShowIssuer(_) => Action::ListIssuers,
+            Self::SetIssuer(_) | Self::RemoveIssuer(_) => Action::ManageIssuer,
             Self::ListWebhooks(_) => Action::ListWebhooks,
             Self::Webhook(WebhookCall {
                 deed: WebhookDeed::Show | WebhookDeed::ListDeliveries(_) | WebhookDeed::ShowDelivery(_),
@@ -185,6 +202,7 @@ impl Management {
             self,
             Self::CreateKey
                 | Self::SetRole(_)
+                | Self::SetIssuer(_)
                 | Self::CreateWebhook
                 | Self::Webhook(WebhookCall { deed: WebhookDeed::Set, .. })
         )
@@ -220,6 +238,13 @@ mod tests {
             ("GET", "roles", Some("author".to_owned()), Some(Management::ShowRole(role()))),
             ("PUT", "roles", Some("auth%6Fr".to_owned()), Some(Management::SetRole(role()))),
             ("DELETE", "roles", Some("author".to_owned()), Some(Management::RemoveRole(role()))),
+            ("GET", "issuers", None, Some(Management::ListIssuers)),
+            (
+                "PUT",
+                "issuers",
+                Some("https%3A%2F%2Fid.example".to_owned()),
+                Some(Management::SetIssuer("https://id.example".to_owned())),
+            ),
             ("GET", "status", None, Some(Management::Status)),
             ("GET", "requests", None, Some(Management::ListRequests)),
             ("GET", "requests", Some("x".to_owned()), None),

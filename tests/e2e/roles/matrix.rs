@@ -200,6 +200,8 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
         | Action::ListRoles
         | Action::SetRole
         | Action::RemoveRole
+        | Action::ListIssuers
+        | Action::ManageIssuer
         | Action::ListWebhooks
         | Action::ManageWebhook
         | Action::Observe => {
@@ -211,6 +213,10 @@ fn requests(action: Action, db: &TestDb, table: &str, field: &str) -> Row {
                 (Method::GET, "roles/author"),
                 (Method::PUT, "roles/author"),
                 (Method::DELETE, "roles/author"),
+                (Method::GET, "issuers"),
+                (Method::GET, "issuers/https%3A%2F%2Fid.example"),
+                (Method::PUT, "issuers/https%3A%2F%2Fid.example"),
+                (Method::DELETE, "issuers/https%3A%2F%2Fid.example"),
                 (Method::GET, "webhooks"),
                 (Method::POST, "webhooks"),
                 (Method::PUT, "webhooks/a"),

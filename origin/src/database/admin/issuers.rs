@@ -28,34 +28,51 @@ pub struct IssuerRow {
     /// The grant for each value of the claim `role_claim`. If the claim is a text that is no key of this map, the text
     /// is itself the name of a role. Of a list, only items that are keys of this map count.
     pub role_map: BTreeMap<String, KeyGrant>,
+    /// The id by which the issuer knows the console; `None` if its users don't sign in there.
+    pub client_id: Option<String>,
     pub created_at: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IssuerKeys {
     Url(String),
+    /// Set over HTTP, so fetched from public addresses only.
+    PublicUrl(String),
     Set(String),
 }
 
 impl IssuerKeys {
     fn columns(&self) -> (Option<&str>, Option<&str>) {
         match self {
-            Self::Url(url) => (Some(url), None),
+            Self::Url(url) | Self::PublicUrl(url) => (Some(url), None),
             Self::Set(text) => (None, Some(text)),
         }
     }
 }
 
-type RawIssuer = (String, String, String, Option<String>, Option<String>, Option<String>, Option<String>, String, u64);
+type RawIssuer = (
+    String,
+    String,
+    String,
+    Option<String>,
+    bool,
+    Option<String>,
+    Option<String>,
+    Option<String>,
+    String,
+    Option<String>,
+    u64,
+);
 
 impl Admin {
     /// Stores an issuer. If the project has an issuer with the same URL, replaces all its columns but `created_at`.
     pub async fn set_issuer(&self, row: &IssuerRow) -> Result<(), AdminError> {
         let set = "INSERT INTO selkie.issuers
-            (project, issuer, audience, jwks_url, jwks, role_claim, role, role_map, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE
-            audience = VALUE(audience), jwks_url = VALUE(jwks_url), jwks = VALUE(jwks), role_claim = VALUE(role_claim),
-            role = VALUE(role), role_map = VALUE(role_map)";
+            (project, issuer, audience, jwks_url, public_only, jwks, role_claim, role, role_map, client_id, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE
+            audience = VALUE(audience), jwks_url = VALUE(jwks_url), public_only = VALUE(public_only),
+            jwks = VALUE(jwks), role_claim = VALUE(role_claim), role = VALUE(role), role_map = VALUE(role_map),
+            client_id = VALUE(client_id)";
         let (url, jwks) = row.keys.columns();
         let map: serde_json::Map<_, _> =
             row.role_map.iter().map(|(value, grant)| (value.clone(), grant.as_str().into())).collect();
@@ -64,10 +81,12 @@ impl Admin {
             &row.issuer,
             &row.audience,
             url,
+            matches!(row.keys, IssuerKeys::PublicUrl(_)),
             jwks,
             row.role_claim.as_deref(),
             row.role.as_ref().map(RoleName::as_str),
             serde_json::Value::Object(map).to_string(),
+            row.client_id.as_deref(),
             row.created_at,
         );
         self.change_keys(Some(&row.project), vec![(set, values.into())]).await
@@ -86,7 +105,8 @@ impl Admin {
         let values: Params = (of, of).into();
         let rows: Vec<RawIssuer> = self
             .within(typed_rows::all(conn.exec_iter(
-                "SELECT project, issuer, audience, jwks_url, jwks, role_claim, role, role_map, created_at
+                "SELECT project, issuer, audience, jwks_url, public_only, jwks, role_claim, role, role_map, client_id,
+                    created_at
                  FROM selkie.issuers WHERE ? IS NULL OR project = ? ORDER BY project, issuer",
                 values,
             )))
@@ -96,9 +116,10 @@ impl Admin {
 }
 
 fn issuer_row(raw: RawIssuer) -> Result<IssuerRow, AdminError> {
-    let (of, issuer, audience, url, jwks, role_claim, role, map, created_at) = raw;
+    let (of, issuer, audience, url, public_only, jwks, role_claim, role, map, client_id, created_at) = raw;
     let role_name = |name: &str| RoleName::parse(name).map_err(|_| AdminError::Corrupt("issuer's role"));
     let keys = match (url, jwks) {
+        (Some(url), None) if public_only => IssuerKeys::PublicUrl(url),
         (Some(url), None) => IssuerKeys::Url(url),
         (None, Some(text)) => IssuerKeys::Set(text),
         _ => return Err(AdminError::Corrupt("issuer's keys")),
@@ -117,6 +138,7 @@ fn issuer_row(raw: RawIssuer) -> Result<IssuerRow, AdminError> {
         role_claim,
         role: role.as_deref().map(role_name).transpose()?,
         role_map: map.into_iter().map(|(value, name)| Ok((value, grant(&name)?))).collect::<Result<_, AdminError>>()?,
+        client_id,
         created_at,
     })
 }

@@ -14,7 +14,7 @@ struct Migration {
 }
 
 /// All migrations. The version of a migration is its position in this list, counted from 1.
-const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION, ROLES, KEYS, UPLOADERS, WEBHOOKS];
+const MIGRATIONS: &[Migration] = &[PROJECTS, MEDIA, DROPS, INSTALLATION, ROLES, KEYS, UPLOADERS, WEBHOOKS, CLIENTS];
 
 const PROJECTS: Migration = Migration {
     name: "projects, databases and keys",
@@ -205,6 +205,16 @@ const UPLOADERS: Migration = Migration {
 };
 
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
+
+/// Adds to an issuer the console's client id, and whether its keys are fetched from public addresses only.
+const CLIENTS: Migration = Migration {
+    name: "clients of issuers",
+    statements: &[
+        "ALTER TABLE selkie.issuers ADD COLUMN IF NOT EXISTS
+            client_id VARCHAR(255) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin NULL",
+        "ALTER TABLE selkie.issuers ADD COLUMN IF NOT EXISTS public_only BOOLEAN NOT NULL DEFAULT FALSE",
+    ],
+};
 
 const WEBHOOKS: Migration = Migration {
     name: "webhooks, their positions and deliveries, and the lease of the origin that delivers",

@@ -141,6 +141,11 @@ impl KeyRegistry {
         }
     }
 
+    /// The issuers whose users sign in to the console.
+    pub fn sign_in_issuers(&self) -> Vec<IssuerRow> {
+        self.present.load().issuers.with_client().cloned().collect()
+    }
+
     pub fn issued(&self) -> &Keys {
         &self.keys
     }

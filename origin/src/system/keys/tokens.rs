@@ -13,7 +13,7 @@ use shared::error::{ErrorCode, Problem};
 use shared::ident::{ProjectName, RoleName};
 use shared::key::{Grant, KeyMaterial, RoleClaims, RoleGrant, UserToken, VerificationKey, VerificationKeys, untrusted};
 
-use self::remote::{RemoteKeys, parse_url};
+use self::remote::{Reach, RemoteKeys, parse_url};
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
 
 #[derive(Debug, Default)]
@@ -55,6 +55,11 @@ impl Issuers {
         others.map(|issuer| issuer.row.clone()).collect()
     }
 
+    /// The issuers whose users sign in to the console, by project.
+    pub(super) fn with_client(&self) -> impl Iterator<Item = &IssuerRow> {
+        self.0.iter().map(|issuer| &issuer.row).filter(|row| row.client_id.is_some())
+    }
+
     pub(super) fn has(&self, issuer: &Issuer) -> bool {
         self.0.iter().any(|other| other.row == issuer.row)
     }
@@ -79,10 +84,11 @@ impl IssuerKeySource {
             tracing::warn!(project, issuer, %error, "the keys of an issuer can't be read; its tokens are refused");
         };
         match &row.keys {
-            IssuerKeys::Url(url) => {
+            IssuerKeys::Url(url) | IssuerKeys::PublicUrl(url) => {
+                let reach = if matches!(row.keys, IssuerKeys::Url(_)) { Reach::Any } else { Reach::Public };
                 let url = parse_url(url).inspect_err(|error| malformed(error)).ok()?;
-                let known = remotes().into_iter().find(|remote| *remote.url() == url);
-                Some(Self::Remote(known.unwrap_or_else(|| Arc::new(RemoteKeys::new(url)))))
+                let known = remotes().into_iter().find(|remote| remote.is_of(&url, reach));
+                Some(Self::Remote(known.unwrap_or_else(|| Arc::new(RemoteKeys::new(url, reach)))))
             }
             IssuerKeys::Set(text) => {
                 let (keys, _) = VerificationKeys::parse(text).inspect_err(|error| malformed(error)).ok()?;

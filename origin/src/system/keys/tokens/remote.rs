@@ -2,10 +2,12 @@
 //! reached. All times are seconds since 1970.
 
 use std::error::Error as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::networks::Networks;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{Client, Response};
 use shared::key::{JwkSetFault, UnusableKey, VerificationKeys};
@@ -25,6 +27,18 @@ pub enum UrlFault {
     Scheme,
     #[error("it holds a user name or password")]
     Credentials,
+    #[error("it does not begin with https://")]
+    Plain,
+    #[error("its address is not public")]
+    Network,
+}
+
+/// From which addresses a set is fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    Any,
+    /// As for issuers that were set over HTTP, whose URLs the operator has not seen.
+    Public,
 }
 
 /// Parses a URL: HTTPS, or HTTP to `localhost` or a loopback address.
@@ -37,6 +51,42 @@ pub fn parse_url(text: &str) -> Result<Url, UrlFault> {
         return Err(UrlFault::Credentials);
     }
     Ok(url)
+}
+
+/// Parses a URL for [`Reach::Public`]. An address that is written in it is judged too, since no name is then resolved.
+pub fn parse_public_url(text: &str) -> Result<Url, UrlFault> {
+    let url = parse_url(text)?;
+    let address = match url.host() {
+        Some(Host::Ipv4(address)) => Some(IpAddr::from(address)),
+        Some(Host::Ipv6(address)) => Some(IpAddr::from(address)),
+        _ => None,
+    };
+    match address {
+        _ if url.scheme() != "https" => Err(UrlFault::Plain),
+        Some(address) if !Networks::default().is_allowed(address) => Err(UrlFault::Network),
+        _ => Ok(url),
+    }
+}
+
+/// Resolves names to public addresses only.
+struct PublicResolver;
+
+#[derive(Debug, thiserror::Error)]
+#[error("the name has no public address")]
+struct NoPublicAddress;
+
+impl Resolve for PublicResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let public: Vec<SocketAddr> =
+                found.filter(|address| Networks::default().is_allowed(address.ip())).collect();
+            if public.is_empty() {
+                return Err(NoPublicAddress.into());
+            }
+            Ok(Box::new(public.into_iter()) as Addrs)
+        })
+    }
 }
 
 fn is_secure(url: &Url) -> bool {
@@ -75,10 +125,10 @@ impl From<reqwest::Error> for FetchFault {
     }
 }
 
-pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
+pub async fn fetch(url: &Url, reach: Reach) -> Result<(VerificationKeys, Vec<UnusableKey>), FetchFault> {
     let is_local = is_loopback(url);
     // Building the client reads the system's certificates, which blocks.
-    let client = tokio::task::spawn_blocking(move || client(is_local)).await;
+    let client = tokio::task::spawn_blocking(move || client(is_local, reach)).await;
     let client = client.map_err(|error| FetchFault::Unreachable(error.to_string()))??;
     let response = client.get(url.clone()).header("accept", "application/json").send().await?;
     if response.status().as_u16() != 200 {
@@ -88,7 +138,7 @@ pub async fn fetch(url: &Url) -> Result<(VerificationKeys, Vec<UnusableKey>), Fe
     Ok(VerificationKeys::parse(&text)?)
 }
 
-fn client(is_local: bool) -> Result<Client, reqwest::Error> {
+fn client(is_local: bool, reach: Reach) -> Result<Client, reqwest::Error> {
     // The client needs a process-wide crypto provider. An error means that the same provider was installed before.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder()
@@ -96,7 +146,14 @@ fn client(is_local: bool) -> Result<Client, reqwest::Error> {
         .redirect(Policy::custom(follow))
         // A set is fetched only every few minutes.
         .pool_max_idle_per_host(0);
-    if is_local { client.no_proxy().build() } else { client.build() }
+    match reach {
+        // A proxy would resolve names itself, and a redirect could name an address.
+        Reach::Public => {
+            client.no_proxy().redirect(Policy::none()).dns_resolver(PublicResolver).https_only(true).build()
+        }
+        Reach::Any if is_local => client.no_proxy().build(),
+        Reach::Any => client.build(),
+    }
 }
 
 /// Follows a redirect, unless it leads from HTTPS to HTTP.
@@ -125,6 +182,7 @@ async fn read(mut response: Response) -> Result<String, FetchFault> {
 #[derive(Debug)]
 pub(super) struct RemoteKeys {
     url: Url,
+    reach: Reach,
     state: Mutex<RemoteState>,
 }
 
@@ -137,12 +195,12 @@ struct RemoteState {
 }
 
 impl RemoteKeys {
-    pub(super) fn new(url: Url) -> Self {
-        Self { url, state: Mutex::default() }
+    pub(super) fn new(url: Url, reach: Reach) -> Self {
+        Self { url, reach, state: Mutex::default() }
     }
 
-    pub(super) fn url(&self) -> &Url {
-        &self.url
+    pub(super) fn is_of(&self, url: &Url, reach: Reach) -> bool {
+        self.url == *url && self.reach == reach
     }
 
     /// Returns the cached keys; if older than [`JWKS_REFRESH_SECONDS`], also fetches new ones. Without any, waits for a
@@ -185,7 +243,7 @@ impl RemoteKeys {
         state.flight = Some(flight.clone());
         let remote = Arc::clone(self);
         tokio::spawn(async move {
-            let fetched = fetch(&remote.url).await;
+            let fetched = fetch(&remote.url, remote.reach).await;
             let mut state = remote.state();
             match fetched {
                 Ok((keys, _)) => {

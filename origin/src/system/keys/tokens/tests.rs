@@ -128,6 +128,7 @@ fn row(project: &str, audience: &str, keys: IssuerKeys) -> IssuerRow {
         role_claim: Some("role".to_owned()),
         role: None,
         role_map: BTreeMap::new(),
+        client_id: None,
         created_at: 1,
     }
 }

@@ -48,7 +48,7 @@ impl Issuer {
     }
 
     fn remote(&self) -> Arc<RemoteKeys> {
-        Arc::new(RemoteKeys::new(self.url.clone()))
+        Arc::new(RemoteKeys::new(self.url.clone(), Reach::Any))
     }
 }
 
@@ -133,7 +133,7 @@ async fn an_issuer_that_was_never_reached_is_asked_again_after_seconds() {
 async fn what_is_no_jwk_set_of_a_fair_size_is_refused() {
     let fault = async |answer: String| {
         let issuer = Issuer::start(answer).await;
-        fetch(&issuer.url).await.unwrap_err()
+        fetch(&issuer.url, Reach::Any).await.unwrap_err()
     };
     assert_eq!(fault(DOWN.to_owned()).await, FetchFault::Status(503));
     assert_eq!(fault(ok("<html>")).await, FetchFault::Set(JwkSetFault::NotAJwkSet));
@@ -148,7 +148,7 @@ async fn what_is_no_jwk_set_of_a_fair_size_is_refused() {
 async fn a_redirect_leads_to_no_other_scheme_and_to_no_other_machine_without_tls() {
     let target = Issuer::start(ok(&set(&[Signer::new("EdDSA").jwk("a")]))).await;
     let issuer = Issuer::start(redirect(target.url.as_str())).await;
-    assert_eq!(fetch(&issuer.url).await.unwrap().0.len(), 1);
+    assert_eq!(fetch(&issuer.url, Reach::Any).await.unwrap().0.len(), 1);
     for (to, expected) in [
         ("https://127.0.0.1:1/", "another scheme"),
         ("http://192.0.2.1/", "another scheme"),
@@ -157,7 +157,7 @@ async fn a_redirect_leads_to_no_other_scheme_and_to_no_other_machine_without_tls
         ("/again", "too many redirects"),
     ] {
         issuer.answer(redirect(to));
-        let message = fetch(&issuer.url).await.unwrap_err().to_string();
+        let message = fetch(&issuer.url, Reach::Any).await.unwrap_err().to_string();
         assert!(message.contains(expected), "{to}: {message}");
     }
 }

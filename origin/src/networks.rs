@@ -1,10 +1,11 @@
-//! Decides to which addresses webhooks may be delivered: public ones, and those of networks that the operator allows.
+//! Decides to which addresses the origin sends requests that callers ask for, as webhooks: public ones, and those of networks that the
+//! operator allows.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Networks {
+pub struct Networks {
     allowed: Vec<IpNet>,
 }
 
@@ -40,21 +41,21 @@ const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 3);
 const SPECIAL_V6: [Ipv6Net; 4] = [v6(0x2001, 0, 23), v6(0x2001, 0xdb8, 32), v6(0x2002, 0, 16), v6(0x3fff, 0, 20)];
 
 impl Networks {
-    pub(super) fn new(allowed: Vec<IpNet>) -> Self {
+    pub fn new(allowed: Vec<IpNet>) -> Self {
         Self { allowed }
     }
 
     /// Whether the operator allows any network.
-    pub(super) fn allows_some(&self) -> bool {
+    pub fn allows_some(&self) -> bool {
         !self.allowed.is_empty()
     }
 
-    pub(super) fn is_allowed(&self, address: IpAddr) -> bool {
+    pub fn is_allowed(&self, address: IpAddr) -> bool {
         self.is_named(address) || is_public(address.to_canonical())
     }
 
     /// Whether the operator allows the address, as plain HTTP needs.
-    pub(super) fn is_named(&self, address: IpAddr) -> bool {
+    pub fn is_named(&self, address: IpAddr) -> bool {
         self.allowed.iter().any(|network| network.contains(&address.to_canonical()))
     }
 }
