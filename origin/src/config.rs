@@ -27,7 +27,7 @@ use shared::rate::RateLimit;
 
 #[cfg(test)]
 pub(crate) use self::access::networks;
-pub use self::access::{AccessConfig, ChangesConfig, ConsoleConfig};
+pub use self::access::{AccessConfig, ChangesConfig, ConsoleConfig, SignInClients};
 pub use self::base_url::BaseUrl;
 pub use self::environment::UnknownVariable;
 pub use self::layers::{Account, FoundValue, Layers, ProjectAccounts, Sources, ValueOrigin};
@@ -87,6 +87,7 @@ pub struct Config {
     /// `None` to derive the base of URLs from each request's headers.
     pub public_url: Option<BaseUrl>,
     pub console: ConsoleConfig,
+    pub project_sign_in: SignInClients,
     pub changes: ChangesConfig,
     /// Networks to which webhooks may be delivered, beside public addresses.
     pub webhook_allow: Vec<IpNet>,
@@ -148,6 +149,7 @@ impl Config {
             s3,
             public_url: optional(layers, "public_url", value::base_url)?,
             console: required(layers, "console", access::console)?,
+            project_sign_in: required(layers, "project_sign_in", access::project_sign_in)?,
             changes: required(layers, "changes", access::changes)?,
             webhook_allow: optional(layers, "webhook_allow", access::networks)?.unwrap_or_default(),
             log_level: required(layers, "log_level", value::log_level)?,

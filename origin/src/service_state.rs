@@ -5,7 +5,7 @@ mod stream_slots;
 use crate::activity::Activity;
 use crate::changes::Changes;
 use crate::clock::now;
-use crate::config::{BaseUrl, Config, ConsoleConfig};
+use crate::config::{BaseUrl, Config, ConsoleConfig, SignInClients};
 use crate::database::admin::{Admin, LOG_MAX_BYTES};
 use crate::database::coalesce::Coalescer;
 use crate::database::hosts::{HostRole, Hosts, HostsGauge};
@@ -111,6 +111,7 @@ pub struct Bounds {
     pub upload: UploadLimits,
     /// MariaDB's `max_allowed_packet`, read at the start.
     pub packet_max_bytes: usize,
+    pub sign_in_clients: SignInClients,
 }
 
 impl ServiceState {
@@ -167,6 +168,7 @@ impl ServiceState {
                 read_max_rows: config.max_rows,
                 upload: UploadLimits { body_bytes: config.upload_max_bytes, items: config.upload_max_items },
                 packet_max_bytes: system.admin.packet_max_bytes().await?,
+                sign_in_clients: config.project_sign_in,
             },
             bodies: body_memory(config.json_body_max_bytes),
             answers: answer_memory(),

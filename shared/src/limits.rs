@@ -42,6 +42,15 @@ pub const JSON_MEMBERS_MAX_COUNT: usize = 4_096;
 /// Maximum names in a list of fields, such as `selectFields`: the most columns that a MariaDB table can have.
 pub const FIELDS_MAX_COUNT: usize = 4_096;
 
+/// Maximum expressions in one list `selectFields`. With those of all joins, they have less than the 65,535 parameters of
+/// a statement.
+pub const EXPRESSIONS_MAX_COUNT: usize = 16;
+
+pub const EXPRESSION_MAX_BYTES: usize = 256;
+
+/// Counts the point too.
+pub const EXPRESSION_NUMBER_MAX_DIGITS: usize = 30;
+
 pub const ORDER_MAX_STEPS: usize = 64;
 
 pub const BATCH_MAX_ROWS: usize = 10_000;

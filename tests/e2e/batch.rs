@@ -1,5 +1,6 @@
 //! `POST /api/v1/batch`.
 
+mod dry_run;
 mod ending;
 mod limits;
 mod references;

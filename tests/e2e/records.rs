@@ -11,6 +11,7 @@ mod counting;
 mod delete;
 mod described;
 mod explain;
+mod expressions;
 mod faults;
 mod filter;
 mod filter_words;

@@ -104,6 +104,7 @@ impl Service {
         clear_settings(&mut command);
         command.arg("dev").arg("--data-dir").arg(dir.join("data"));
         command.args(["--listen", &format!("127.0.0.1:{origin_port}"), "--webhook-allow", "127.0.0.0/8"]);
+        command.args(["--project-sign-in", "on"]);
         match edge {
             Edge::With => command.args(["--edge-listen", &format!("127.0.0.1:{edge_port}")]),
             Edge::Without => command.arg("--no-edge"),

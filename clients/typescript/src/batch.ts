@@ -127,19 +127,17 @@ export type Answers<O extends readonly Operation<unknown>[]> = { -readonly [K in
   readonly limited?: boolean;
 };
 
-/** Returns the body of a batch request, and numbers the operations so that references to them can be written. */
-export function operations(list: readonly Operation<unknown>[]): object {
+/** Returns the operations of a batch request, and numbers them so that references to them can be written. */
+export function operations(list: readonly Operation<unknown>[]): object[] {
   list.forEach((operation, index) => {
     if (operation.index !== undefined)
       throw new TypeError("An operation is twice in the list of the batch, or was run before.");
     operation.index = index;
   });
-  return {
-    operations: list.map((operation) => {
-      const { repeat: _, path, ...rest } = operation.describe();
-      return { path: path.replace("crud/", ""), ...rest };
-    }),
-  };
+  return list.map((operation) => {
+    const { repeat: _, path, ...rest } = operation.describe();
+    return { path: path.replace("crud/", ""), ...rest };
+  });
 }
 
 /** Returns the answers of the operations. Where the service does not say which lists it cut, any of them may be cut. */

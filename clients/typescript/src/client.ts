@@ -78,13 +78,14 @@ export class Selkie<DB = AnyDatabase> {
   }
 
   /** Runs the operations that `build` lists in one transaction, all or none, and returns their answers in order; a
-   * list among them has `more` if further records follow. */
+   * list among them has `more` if further records follow. With `dryRun` they are undone after the last one. */
   async batch<const O extends readonly Operation<unknown>[]>(
     build: (batch: Batch<DB>) => O,
-    call: CallOptions = {},
+    { dryRun, ...call }: CallOptions & { readonly dryRun?: boolean } = {},
   ): Promise<Answers<O>> {
     const list = build(new Batch<DB>());
-    const request: Request = { method: "POST", path: "batch", body: operations(list), repeat: "undone" };
+    const body = { operations: operations(list), dryRun };
+    const request: Request = { method: "POST", path: "batch", body, repeat: dryRun ? "always" : "undone" };
     return answersOf(list, await this.#http.envelope<unknown[]>(request, call));
   }
 

@@ -121,10 +121,15 @@ export type Order<T extends AnyTable, Alias extends string = never> =
   | OrderItem<T, Alias>
   | readonly OrderItem<T, Alias>[];
 
+type DatePart = "year" | "month" | "day";
 interface SelectObject<T extends AnyTable> {
   readonly fieldName?: Field<T> | "*";
   readonly alias?: string;
   readonly aggregate?: AggregateName;
+  /** A part of a date in `group`. */
+  readonly part?: DatePart;
+  /** Over fields and numbers, such as `"price * amount"`, with an aggregate and an alias, instead of `fieldName`. */
+  readonly expression?: string;
 }
 export type Select<T extends AnyTable> = readonly (Field<T> | SelectObject<T>)[];
 
@@ -187,7 +192,7 @@ export interface ListOptions<DB, T extends AnyTable> extends GetOptions<DB, T> {
   /** The cursor `next` that an earlier answer to the same call had. */
   readonly after?: string;
   readonly count?: boolean;
-  readonly group?: Field<T> | readonly Field<T>[];
+  readonly group?: Field<T> | readonly (Field<T> | { readonly fieldName: Field<T>; readonly part?: DatePart })[];
   readonly distinct?: boolean;
   readonly fullTextSearch?: {
     readonly fields: readonly Field<T>[];
@@ -227,9 +232,11 @@ type AliasOf<I> = I extends { alias: infer A extends string }
   ? A
   : I extends { aggregate: infer G extends string; fieldName: infer F extends string }
     ? `${Lowercase<G>}_${F}`
-    : I extends { fieldName: infer F extends string }
-      ? F
-      : never;
+    : I extends { part: infer P extends string; fieldName: infer F extends string }
+      ? `${P}_${F}`
+      : I extends { fieldName: infer F extends string }
+        ? F
+        : never;
 type ValueOf<T extends AnyTable, I> = I extends { aggregate: infer G }
   ? G extends "COUNT" | "COUNT_DISTINCT"
     ? number
@@ -239,10 +246,14 @@ type ValueOf<T extends AnyTable, I> = I extends { aggregate: infer G }
         : T["row"][F] extends number | null
           ? string | number | null
           : string | null
-      : unknown
-  : I extends { fieldName: infer F extends Field<T> }
-    ? T["row"][F]
-    : unknown;
+      : I extends { expression: string }
+        ? string | number | null
+        : unknown
+  : I extends { part: string }
+    ? number | null
+    : I extends { fieldName: infer F extends Field<T> }
+      ? T["row"][F]
+      : unknown;
 
 type Selected<T extends AnyTable, O> = O extends { select: infer S extends readonly unknown[] }
   ? { [F in Extract<S[number], string>]: F extends keyof T["row"] ? T["row"][F] : unknown } & {

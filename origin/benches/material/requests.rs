@@ -111,6 +111,7 @@ fn table(name: &str, fields: &[(&str, Kind)]) -> TableAccess {
         references: None,
         comment: String::new(),
         full_text: Vec::new(),
+        indexed: false,
         sorted_chars: None,
     };
     let table = Arc::new(Table::new(

@@ -13,7 +13,7 @@ use super::system::{Opened, ProjectFilter, note, project, read, time};
 use super::{CliError, Context, TextTable};
 use crate::query::plan::Param;
 use crate::query::plan::access::TableAccess;
-use crate::query::role::Claims;
+use crate::query::role::{Claims, SqlRule, TableRule};
 use crate::query::sql;
 use crate::system::System;
 use crate::system::roles::{Roles, schema};
@@ -171,12 +171,14 @@ async fn list(filter: ProjectFilter, context: &Context, roles: &Roles) -> Result
     })
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct AllowedAction {
     action: &'static str,
     allowed: bool,
     fields: Vec<String>,
     set: Vec<String>,
+    /// Foreign keys that may point to records that the caller may not read.
+    unchecked: Vec<String>,
     /// The SQL condition; `None` for all records, and if the action is not allowed.
     condition: Option<String>,
     params: Vec<String>,
@@ -187,27 +189,40 @@ impl CheckArgs {
         let source = system.projects.account_source();
         let (named, tables) = (&self.named, schema(&context.config, system, source));
         let claims = Claims::new(&self.claims);
-        let access = roles.access(&named.project, &named.name, claims, &self.table, &tables).await?;
+        let (caller, access) = roles.access(&named.project, &named.name, claims, &self.table, &tables).await?;
         let actions = [
             ("read", Action::Read),
             ("insert", Action::Insert),
             ("update", Action::Update),
             ("delete", Action::Delete),
         ];
-        let allowed: Vec<_> = actions.into_iter().map(|(name, action)| allowed(name, action, &access)).collect();
+        let rule = caller.role().rule(&self.table.database, &self.table.table);
+        let mut allowed: Vec<_> =
+            actions.into_iter().map(|(name, action)| allowed(name, action, &access, rule)).collect();
+        allowed.push(AllowedAction {
+            action: "sql",
+            allowed: caller.role().sql() == SqlRule::Read,
+            ..AllowedAction::default()
+        });
         context
             .output
             .answer(&allowed, |allowed| allowed.iter().map(AllowedAction::text).collect::<Vec<_>>().join("\n"))
     }
 }
 
-fn allowed(name: &'static str, action: Action, access: &TableAccess) -> AllowedAction {
+fn allowed(name: &'static str, action: Action, access: &TableAccess, rule: Option<&TableRule>) -> AllowedAction {
     let owned = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let (fields, set) = match action {
         Action::Read => (access.table().columns().iter().map(|column| column.name.as_str()).collect(), Vec::new()),
         Action::Insert | Action::Update => access.fields(action),
         _ => (Vec::new(), Vec::new()),
     };
+    let written = rule.and_then(|rule| match action {
+        Action::Insert => rule.insert.as_ref(),
+        Action::Update => rule.update.as_ref(),
+        _ => None,
+    });
+    let unchecked = written.iter().flat_map(|rule| &rule.unchecked).map(ToString::to_string).collect();
     let is_allowed = access.may(action);
     let statement = access.condition(action).map(|rule| sql::condition(rule.clone(), &access.scope()));
     AllowedAction {
@@ -215,6 +230,7 @@ fn allowed(name: &'static str, action: Action, access: &TableAccess) -> AllowedA
         allowed: is_allowed,
         fields: if is_allowed { owned(fields) } else { Vec::new() },
         set: if is_allowed { owned(set) } else { Vec::new() },
+        unchecked,
         condition: statement.as_ref().map(|statement| statement.text().to_owned()),
         params: statement.iter().flat_map(|statement| statement.params()).map(shown).collect(),
     }
@@ -238,7 +254,8 @@ impl AllowedAction {
             return format!("{}: no", self.action);
         }
         let mut text = format!("{}: yes", self.action);
-        for (label, names) in [("fields", &self.fields), ("set by the role", &self.set)] {
+        for (label, names) in [("fields", &self.fields), ("set by the role", &self.set), ("unchecked", &self.unchecked)]
+        {
             if !names.is_empty() {
                 text.push_str(&format!("\n  {label}: {}", names.join(", ")));
             }

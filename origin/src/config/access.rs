@@ -1,4 +1,5 @@
-//! The settings `require_edge` and `trusted_networks`, which restrict who may call the origin, `console` and `changes`.
+//! The settings `require_edge` and `trusted_networks`, which restrict who may call the origin, `console`, `project_sign_in`
+//! and `changes`.
 
 use std::net::IpAddr;
 
@@ -32,6 +33,17 @@ pub(super) fn changes(text: &str) -> Result<ChangesConfig, String> {
 
 pub(super) fn console(text: &str) -> Result<ConsoleConfig, String> {
     value::switch(text, ConsoleConfig::Served, ConsoleConfig::Off)
+}
+
+/// Who may set the client id by which an issuer's users sign in to the console.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignInClients {
+    OfOperator,
+    OfProjects,
+}
+
+pub(super) fn project_sign_in(text: &str) -> Result<SignInClients, String> {
+    value::switch(text, SignInClients::OfProjects, SignInClients::OfOperator)
 }
 
 pub(super) fn require_edge(text: &str) -> Result<AccessConfig, String> {

@@ -135,6 +135,7 @@ pub static SETTINGS: &[Setting] = &[
     Setting::new("media_s3_path_style", "ON", "`on`: `https://host/bucket/key`; `off`: `https://bucket.host/key`").or("on"),
     Setting::new("public_url", "URL", "Base of file URLs in responses, as `https://api.example.com`. Without it: `X-Forwarded-Proto` and `X-Forwarded-Host`, else `Host`"),
     Setting::new("console", "ON", "`on`: serve the console, a page for people, at `/console`").or("on"),
+    Setting::new("project_sign_in", "ON", "`on`: full keys may set the client id of an issuer, which puts a sign-in of their project on everybody's `/console`").or("off"),
     Setting::new("changes", "ON", "`on`: serve the feed of changes, for which a private MariaDB keeps a binary log").or("on"),
     Setting::new("webhook_allow", "LIST", "Networks of private, loopback and link-local addresses, as `10.1.0.0/16`, to which webhooks may be delivered; there also by plain HTTP"),
     Setting::new("log_level", "LEVEL", "`error`, `warn`, `info`, `debug` or `trace`").or("info"),

@@ -54,8 +54,7 @@ impl PreparedStatements {
     /// Drops a statement whose execution failed: MariaDB crashes if it executes some statements again after an error, such
     /// as one with a subquery and a search in fields without a FULLTEXT index.
     pub(super) fn drop_failed(&mut self, failed: &Statement) {
-        let is_it = |(_, statement): &(_, &Statement)| statement.id() == failed.id();
-        let text = self.kept.iter().find(is_it).map(|(text, _): (&Box<str>, _)| text.clone());
+        let text = self.kept.iter().find(|(_, kept)| kept.id() == failed.id()).map(|(text, _)| text.clone());
         let kept = text.and_then(|text| self.kept.pop(&text));
         let passing = self.passing.take_if(|(_, statement)| statement.id() == failed.id());
         self.failed.extend(kept.or(passing.map(|(_, statement)| statement)));

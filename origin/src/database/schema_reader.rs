@@ -45,8 +45,8 @@ const VIEW: &str = "SELECT IS_UPDATABLE = 'NO', VIEW_DEFINITION FROM information
 const COLUMNS: &str = "SELECT COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLUMN_COMMENT, \
      GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLUMNS \
      WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? ORDER BY ORDINAL_POSITION";
-const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME, INDEX_TYPE = 'FULLTEXT' FROM information_schema.STATISTICS \
-     WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? AND (NON_UNIQUE = 0 OR INDEX_TYPE = 'FULLTEXT') \
+const INDEXES: &str = "SELECT INDEX_NAME, COLUMN_NAME, NON_UNIQUE = 0, INDEX_TYPE = 'FULLTEXT' \
+     FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND TABLE_NAME = ? \
      ORDER BY INDEX_NAME, SEQ_IN_INDEX";
 const FOREIGN_KEYS: &str = "SELECT COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE \
@@ -71,7 +71,8 @@ const PARSED_AT_ONCE_MAX_BYTES: usize = 256 * 1024;
 type ColumnRow = (String, String, String, String, Option<String>, String, String, bool, Option<String>, Option<String>);
 
 type RelationRow = (String, String, String, Option<String>, Option<String>);
-type IndexRow = (String, String, bool);
+/// The names of index and column, and whether the index is unique or a full-text index.
+type IndexRow = (String, String, bool, bool);
 
 #[derive(Debug)]
 pub(super) enum FoundTable {
@@ -208,8 +209,6 @@ struct TableRows {
     transactional: bool,
     innodb: bool,
     columns: Vec<ColumnRow>,
-    /// For each column of a full-text index, of a unique index or of the primary key: the names of index and column,
-    /// and whether the index is a full-text index.
     indexes: Vec<IndexRow>,
     /// Column, referenced table and referenced column, for each column of a foreign key.
     references: Vec<(String, String, String)>,
@@ -248,7 +247,7 @@ impl TableRows {
             // A view may call functions, reach triggers of other databases, also through other views, and take a lock.
             stored_code: self.triggers > 0 || self.view,
             inserts: InsertTraits {
-                unique_key: self.indexes.iter().any(|(.., full_text)| !full_text),
+                unique_key: self.indexes.iter().any(|(_, _, unique, _)| *unique),
                 update_triggers: self.update_triggers,
                 transactional: self.transactional,
                 innodb: self.innodb,
@@ -277,6 +276,7 @@ struct Facts {
     checks: HashMap<String, Vec<String>>,
     /// For each column, the names of its full-text indexes.
     full_text: HashMap<String, Vec<String>>,
+    indexed: HashSet<String>,
     json: HashSet<String>,
     references: HashMap<String, Reference>,
 }
@@ -287,10 +287,15 @@ impl Facts {
         let mut members: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         let (mut unique, mut full_text): (HashMap<String, Vec<String>>, HashMap<String, Vec<String>>) =
             Default::default();
-        for (index, column, is_full_text) in indexes {
-            match is_full_text {
-                true => full_text.entry(column.clone()).or_default().push(index.clone()),
-                false => members.entry(index).or_default().push(column),
+        let mut indexed = HashSet::new();
+        for (index, column, is_unique, is_full_text) in indexes {
+            if *is_full_text {
+                full_text.entry(column.clone()).or_default().push(index.clone());
+                continue;
+            }
+            indexed.insert(column.clone());
+            if *is_unique {
+                members.entry(index).or_default().push(column);
             }
         }
         for (index, columns) in &members {
@@ -308,6 +313,7 @@ impl Facts {
             unique,
             checks: checked,
             full_text,
+            indexed,
             primary: members.get("PRIMARY").into_iter().flatten().map(|name| (*name).to_owned()).collect(),
             keys: members
                 .iter()
@@ -394,6 +400,7 @@ fn column(
         unique: facts.unique.get(&name).cloned().unwrap_or_default(),
         checks: facts.checks.get(&name).cloned().unwrap_or_default(),
         full_text: facts.full_text.get(&name).cloned().unwrap_or_default(),
+        indexed: facts.indexed.contains(&name),
         references: facts.references.get(&name).cloned(),
         comment,
     })

@@ -131,6 +131,10 @@ impl Attempt<'_> {
         let mut lease = lease.map_err(|failure| Fault { at: None, failure })?;
         let mut transaction = Transaction::begin(&mut lease, self.context.limit(), self.context.progress()).await?;
         let outcome = self.run_all(&mut transaction).await;
+        if self.batch.is_dry_run() {
+            transaction.rollback().await;
+            return outcome;
+        }
         transaction.end(outcome).await
     }
 

@@ -314,6 +314,7 @@ mod tests {
             read_max_rows: None,
             upload: UploadLimits { body_bytes: 0, items: 0 },
             packet_max_bytes: 0,
+            sign_in_clients: crate::config::SignInClients::OfOperator,
         };
         let second = async |()| {
             tokio::time::sleep(Duration::from_secs(1)).await;

@@ -8,6 +8,7 @@ use crate::database::error::no_database;
 use crate::database::retry::{Repeatable, retry_once};
 use crate::database::user_sql::{self, UserSql};
 use crate::query::sql::drops::Dropped;
+use crate::query::sql::secrets::{shows_password_hash, shows_statements};
 use crate::query::sql::session::{Effects, Results, Schema, Session, effects, names_any, only_reads};
 use crate::query::sql::xa::holds_xa;
 use crate::query::sql::{self, Statement};
@@ -29,6 +30,7 @@ const READ_AT_ONCE_MAX_BYTES: usize = 64 * 1024;
 /// What the text of the caller's SQL tells.
 struct SqlFacts {
     holds_xa: bool,
+    shows_password_hash: bool,
     effects: Option<Effects>,
     dropped: Option<Dropped>,
     statement: Statement,
@@ -47,6 +49,7 @@ impl SqlFacts {
             let drops = effects.is_some_and(|effects| effects.schema == Schema::Changed);
             let facts = Self {
                 holds_xa: holds_xa(&call),
+                shows_password_hash: shows_password_hash(&call),
                 effects,
                 dropped: drops.then(|| sql::drops::databases(&call.query, &call.params)).flatten(),
                 statement: sql::verbatim(&call, schema.as_ref()),
@@ -82,6 +85,13 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
     let (call, facts) = SqlFacts::of(call, schema.clone()).await?;
     if facts.holds_xa {
         return Err(no_xa());
+    }
+    if facts.shows_password_hash {
+        return Err(Problem::new(
+            ErrorCode::PermissionDenied,
+            "SHOW GRANTS and SHOW CREATE USER are not possible here: they show the hash of a password.",
+        )
+        .with_hint("The account's rights are in information_schema.SCHEMA_PRIVILEGES."));
     }
     let no_statement = || Problem::new(ErrorCode::InvalidBody, "The query holds no statement.");
     let mut effects = facts.effects.ok_or_else(no_statement)?;
@@ -138,6 +148,7 @@ pub(super) async fn run(context: &RequestContext, call: SqlCall) -> Result<Respo
 /// Refuses statements of a role that do more than read. MariaDB's grants decide which data the account reads.
 fn check_read(call: &SqlCall) -> Result<(), Problem> {
     match only_reads(&call.query) {
+        true if shows_statements(&call.query) => Err(role_forbids("see the statements of other callers")),
         true => Ok(()),
         false => Err(role_forbids("run this SQL: it may only read").with_hint(
             "Use SELECT, WITH, VALUES, SHOW, EXPLAIN or DESCRIBE, without INTO, locks and executable comments.",

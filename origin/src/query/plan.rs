@@ -3,6 +3,7 @@
 //! [`Select`], [`Insert`], [`Update`] and [`Delete`] are private to `query`.
 
 pub mod access;
+mod arithmetic;
 pub mod bind;
 mod changes;
 mod coalesced;
@@ -11,27 +12,30 @@ pub mod include;
 mod join;
 pub mod keyset;
 mod output;
+mod predicate;
 mod read;
 pub mod related;
 mod returning;
 pub mod scope;
 mod write;
 
-use crate::query::catalog::{CaseSensitivity, Layout, Table};
+use crate::query::catalog::{CaseSensitivity, Layout};
+pub use arithmetic::{Arithmetic, Operator};
 pub use changes::{FollowedRead, follow};
 pub use coalesced::{InsertOne, KeyShape, RowShape, SelectByKey};
 use include::Included;
 use keyset::Keyset;
-use related::{Exists, Reference};
+pub use predicate::{LikePattern, Predicate};
+use related::Reference;
 pub use returning::{
     ChangeAnswer, KeyedReread, MaxAffected, Precondition, Reread, Returning, TransactionSteps, Verification,
 };
 use scope::Scope;
 use shared::error::Problem;
 use shared::operation::RecordOperation;
-use shared::operation::filter::{Comparison, MatchMode};
+use shared::operation::filter::MatchMode;
 use shared::operation::read::join::JoinKind;
-use shared::operation::read::select::Aggregate;
+use shared::operation::read::select::{Aggregate, DatePart};
 use shared::operation::read::{Direction, Read, ReadOne, Rows};
 use shared::operation::write::IdempotentRequest;
 use std::sync::Arc;
@@ -63,7 +67,8 @@ pub struct Select {
     /// One for each table of the [`Scope`] after the root, in order.
     pub(super) joins: Vec<Join>,
     pub(super) filter: Option<Predicate>,
-    pub(super) group: Vec<ColumnRef>,
+    /// Columns and parts of dates.
+    pub(super) group: Vec<Expression>,
     /// The condition for rows after the cursor; in `having` if the order has computed values. Counts of rows ignore it.
     pub(super) after: Option<Predicate>,
     pub(super) having: Option<Predicate>,
@@ -163,6 +168,8 @@ pub enum Expression {
     /// The number of an ENUM or SET value, which MariaDB sorts by.
     Ordinal(ColumnRef),
     Aggregate(Aggregate, ColumnRef),
+    Computed(Aggregate, Arithmetic),
+    Part(DatePart, ColumnRef),
     CountAll,
     Score(Search),
     Number(usize),
@@ -284,171 +291,6 @@ pub struct Delete {
     /// One more than [`MaxAffected`], to detect that it is exceeded.
     pub(super) limit: Option<u64>,
     pub(super) records: Option<Returning>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Predicate {
-    Compare(ColumnRef, Comparison, Operand),
-    Same(ColumnRef, ColumnRef),
-    /// An empty list is false.
-    In(ColumnRef, Vec<Operand>),
-    Between(ColumnRef, Operand, Operand),
-    IsNull(ColumnRef),
-    Like(ColumnRef, LikePattern, Operand),
-    Regexp(ColumnRef, Operand),
-    Match(Search),
-    Ordered(Expression, Comparison, Operand),
-    OrderedNull(Expression),
-    /// An empty list is true.
-    All(Vec<Predicate>),
-    /// An empty list is false.
-    Any(Vec<Predicate>),
-    Not(Box<Predicate>),
-    /// The slow tests of the second condition run only on records that meet the first: what holds them is NULL for other
-    /// records.
-    Guarded(Arc<Predicate>, Box<Predicate>),
-    Untrue(Box<Predicate>),
-    Exists(Box<Exists>),
-}
-
-impl Predicate {
-    fn values(&self) -> usize {
-        let all = |parts: &[Self]| parts.iter().map(Self::values).sum();
-        match self {
-            Self::Same(..) | Self::IsNull(_) | Self::OrderedNull(_) => 0,
-            Self::Compare(..) | Self::Like(..) | Self::Regexp(..) | Self::Match(_) | Self::Ordered(..) => 1,
-            Self::Between(..) => 2,
-            Self::In(_, operands) => operands.len(),
-            Self::All(parts) | Self::Any(parts) => all(parts),
-            Self::Not(part) | Self::Untrue(part) => part.values(),
-            // The guard is written again in each subquery.
-            Self::Guarded(guard, part) => {
-                let subqueries = part.count(&|part| matches!(part, Self::Exists(_)));
-                guard.values() * (1 + subqueries) + part.values()
-            }
-            Self::Exists(exists) => exists.filter.as_ref().map_or(0, Self::values),
-        }
-    }
-
-    /// The number of conditions in this one, itself and those of subqueries included, that meet the test.
-    fn count(&self, test: &impl Fn(&Self) -> bool) -> usize {
-        let inner = match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().map(|part| part.count(test)).sum(),
-            Self::Not(part) | Self::Untrue(part) => part.count(test),
-            Self::Guarded(guard, part) => guard.count(test) + part.count(test),
-            Self::Exists(exists) => exists.filter.as_ref().map_or(0, |filter| filter.count(test)),
-            Self::Compare(..)
-            | Self::Same(..)
-            | Self::In(..)
-            | Self::Between(..)
-            | Self::IsNull(_)
-            | Self::Like(..)
-            | Self::Regexp(..)
-            | Self::Match(_)
-            | Self::Ordered(..)
-            | Self::OrderedNull(_) => 0,
-        };
-        inner + usize::from(test(self))
-    }
-
-    pub(in crate::query::plan) fn has(&self, test: &impl Fn(&Self) -> bool) -> bool {
-        self.count(test) > 0
-    }
-
-    /// Whether the condition is a test that may take long: a pattern, or a comparison that converts the column. A pattern
-    /// whose only wildcards are `%` at its end is matched in one pass, and an index can serve it. A search for a text inside
-    /// of another is fast, but not a thousand of them.
-    fn is_slow_test(&self) -> bool {
-        let converts = |operand: &Operand| {
-            matches!(operand.form, SqlConversion::Unicode(_) | SqlConversion::Json | SqlConversion::GeoJson)
-        };
-        match self {
-            Self::Regexp(..) => true,
-            Self::Like(_, pattern, operand) => {
-                let Param::Text(text) = &operand.param else {
-                    return false;
-                };
-                let begins_anywhere = match pattern {
-                    LikePattern::Raw => text.trim_end_matches('%').contains(['%', '_']),
-                    LikePattern::Literal => text.starts_with('%'),
-                };
-                begins_anywhere || converts(operand)
-            }
-            Self::Compare(.., operand) => converts(operand),
-            Self::In(_, operands) => operands.iter().any(converts),
-            Self::Between(_, low, high) => converts(low) || converts(high),
-            _ => false,
-        }
-    }
-
-    fn is_slow(&self) -> bool {
-        self.has(&Self::is_slow_test)
-    }
-
-    /// Whether the condition has a slow test outside of its subqueries.
-    pub fn is_slow_itself(&self) -> bool {
-        match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::is_slow_itself),
-            Self::Not(part) | Self::Untrue(part) | Self::Guarded(_, part) => part.is_slow_itself(),
-            Self::Exists(_) => false,
-            test => test.is_slow_test(),
-        }
-    }
-
-    fn is_search(&self) -> bool {
-        matches!(self, Self::Match(_))
-    }
-
-    /// The tables that the condition searches, without those of its subqueries.
-    fn searched(&self) -> Vec<usize> {
-        match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::searched).collect(),
-            Self::Not(part) | Self::Untrue(part) | Self::Guarded(_, part) => part.searched(),
-            Self::Match(search) => search.columns.iter().map(|column_ref| column_ref.source).collect(),
-            _ => Vec::new(),
-        }
-    }
-
-    fn has_search(&self) -> bool {
-        self.has(&|part| matches!(part, Self::Match(_) | Self::Ordered(..) | Self::OrderedNull(_) | Self::Exists(_)))
-    }
-
-    /// Returns the subqueries, without those in them.
-    fn subqueries(&self) -> Vec<&Exists> {
-        match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::subqueries).collect(),
-            Self::Not(part) | Self::Untrue(part) => part.subqueries(),
-            Self::Guarded(guard, part) => [guard.as_ref(), &**part].into_iter().flat_map(Self::subqueries).collect(),
-            Self::Exists(exists) => vec![exists],
-            Self::Compare(..)
-            | Self::Same(..)
-            | Self::In(..)
-            | Self::Between(..)
-            | Self::IsNull(_)
-            | Self::Like(..)
-            | Self::Regexp(..)
-            | Self::Match(_)
-            | Self::Ordered(..)
-            | Self::OrderedNull(_) => Vec::new(),
-        }
-    }
-
-    /// Whether a subquery reads the table.
-    fn reads(&self, table: &Table) -> bool {
-        self.subqueries().into_iter().any(|subquery| subquery.reads(table, &|_| true))
-    }
-
-    /// Whether MariaDB parses a part of the condition, a regular expression or a boolean search, and may refuse it.
-    fn has_parsed_pattern(&self) -> bool {
-        self.has(&|part| matches!(part, Self::Regexp(..) | Self::Match(Search { mode: MatchMode::Boolean, .. })))
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LikePattern {
-    Raw,
-    /// Finds the text as it is: its wildcards are escaped by `|`, and only this program adds `%`.
-    Literal,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -16,6 +16,7 @@ mod predicate;
 pub mod receipt;
 mod returning;
 pub mod script;
+pub mod secrets;
 mod select;
 pub mod session;
 #[cfg(test)]

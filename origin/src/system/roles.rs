@@ -155,12 +155,13 @@ impl Roles {
         claims: Claims,
         path: &TablePath,
         tables: &Arc<SchemaCache>,
-    ) -> Result<TableAccess, RoleError> {
+    ) -> Result<(Arc<CallerRole>, TableAccess), RoleError> {
         let row = self.get(project, name).await?;
         let role = ProjectRole::new(name.clone(), Role::parse(&row.definition)?, Arc::default());
-        let rights = Rights::Role(Arc::new(CallerRole::new(Arc::new(role), claims)));
+        let caller = Arc::new(CallerRole::new(Arc::new(role), claims));
+        let rights = Rights::Role(Arc::clone(&caller));
         let loader = TableLoader { cache: tables, project, rights: &rights, age: SchemaAge::Cached };
-        loader.access(path).await.map_err(RoleError::Schema)
+        Ok((caller, loader.access(path).await.map_err(RoleError::Schema)?))
     }
 }
 

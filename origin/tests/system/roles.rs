@@ -28,7 +28,7 @@ async fn a_rule_holds_for_its_table_however_the_name_is_spelled() {
         for (database, table) in [("Shop", "Orders"), ("shop", "orders"), ("SHOP", "ORDERS")] {
             let path =
                 TablePath { database: DatabaseName::parse(database).unwrap(), table: TableName::parse(table).unwrap() };
-            let access = roles.access(&project, &name, Claims::default(), &path, &tables).await.unwrap();
+            let (_, access) = roles.access(&project, &name, Claims::default(), &path, &tables).await.unwrap();
             let fields: Vec<_> = access.table().columns().iter().map(|column| column.name.as_str()).collect();
             assert_eq!(fields, ["id"], "{named} as {database}.{table}");
         }

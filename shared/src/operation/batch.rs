@@ -1,4 +1,4 @@
-//! Several operations on records in one transaction: `{"operations": [{method, path, body?, ifMatch?}, …]}`. Each
+//! Several operations on records in one transaction: `{"operations": [{method, path, body?, ifMatch?}, …], "dryRun"?}`. Each
 //! operation is parsed like a single request, but some options are refused. An operation may also contain a
 //! [`Reference`] to the id that an earlier insert of the batch generates.
 
@@ -21,6 +21,7 @@ use std::borrow::Cow;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     steps: Vec<BatchStep>,
+    is_dry_run: bool,
 }
 
 impl Batch {
@@ -29,10 +30,15 @@ impl Batch {
         &self.steps
     }
 
+    pub fn is_dry_run(&self) -> bool {
+        self.is_dry_run
+    }
+
     pub(super) fn from_body(bytes: &[u8]) -> Result<Self, Problem> {
         let mut steps: Vec<BatchStep> = Vec::new();
         let mut cells = 0;
-        for (at, item) in items(bytes)?.into_iter().enumerate() {
+        let (items, is_dry_run) = parts(bytes)?;
+        for (at, item) in items.into_iter().enumerate() {
             let step = BatchStep::parse(&item, &steps).map_err(|problem| problem.in_operation(at))?;
             if let Some(insert) = step.insert() {
                 cells += insert.fields.len() * insert.rows.as_slice().len();
@@ -42,7 +48,7 @@ impl Batch {
             }
             steps.push(step);
         }
-        Ok(Self { steps })
+        Ok(Self { steps, is_dry_run })
     }
 }
 
@@ -219,19 +225,20 @@ fn not_on_records() -> Problem {
         .with_hint("Give a path such as /api/v1/crud/{database}/{table}, or only {database}/{table}.")
 }
 
-/// Returns the list `operations`. Checks the number of commas first. Refuses an empty list.
-fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
-    let mut members = json::body_members(bytes)?;
-    let list = match members.pop() {
-        Some((name, Value::List(list))) if name == "operations" && members.is_empty() => list,
-        Some((name, other)) if name == "operations" && members.is_empty() => {
-            return Err(invalid(format!("operations must be a list, not {}.", other.kind())));
+/// Returns the list `operations` and the flag `dryRun`. Checks the number of commas first. Refuses an empty list.
+fn parts(bytes: &[u8]) -> Result<(Vec<Value>, bool), Problem> {
+    let (mut list, mut is_dry_run) = (None, false);
+    for (name, value) in json::body_members(bytes)? {
+        match (&*name, value) {
+            ("operations", Value::List(items)) => list = Some(items),
+            ("dryRun", Value::Bool(flag)) => is_dry_run = flag,
+            ("dryRun", Value::Null) => {}
+            ("operations", other) => return Err(invalid(format!("operations must be a list, not {}.", other.kind()))),
+            ("dryRun", other) => return Err(invalid(format!("dryRun must be true or false, not {}.", other.kind()))),
+            _ => return Err(no_batch()),
         }
-        _ => {
-            return Err(invalid("The body must hold operations, and nothing else.".to_owned())
-                .with_hint("Send {\"operations\": [{method, path, body}, …]}."));
-        }
-    };
+    }
+    let list = list.ok_or_else(no_batch)?;
     if json::commas(&list) > BATCH_COMMAS_MAX_COUNT {
         return Err(too_much());
     }
@@ -244,7 +251,12 @@ fn items(bytes: &[u8]) -> Result<Vec<Value>, Problem> {
         return Err(invalid(format!("The batch has more than {BATCH_OPERATIONS_MAX_COUNT} operations."))
             .with_hint("Insert many records of one table by one operation with batchData."));
     }
-    Ok(items)
+    Ok((items, is_dry_run))
+}
+
+fn no_batch() -> Problem {
+    invalid("The body must hold operations, at most dryRun beside it, and nothing else.".to_owned())
+        .with_hint("Send {\"operations\": [{method, path, body}, …]}.")
 }
 
 fn too_much() -> Problem {

@@ -1,12 +1,12 @@
 //! Parses reads of records: joined tables, fields, conditions, order and page.
 
+pub mod arithmetic;
 pub mod include;
 pub mod join;
 pub mod order;
 pub mod search;
 pub mod select;
 
-use super::field::FieldRef;
 use super::filter::Condition;
 use super::options::{self, Options};
 use super::window::Span;
@@ -20,7 +20,7 @@ pub use include::Include;
 pub use join::Join;
 pub use order::{Direction, Order};
 pub use search::FullTextSearch;
-pub use select::Selection;
+pub use select::{Selected, Selection};
 
 #[derive(Clone, Debug, PartialEq, Hash)]
 #[non_exhaustive]
@@ -31,7 +31,8 @@ pub struct Read {
     pub select: Selection,
     pub filter: Option<Condition>,
     pub search: Option<FullTextSearch>,
-    pub group: Vec<FieldRef>,
+    /// Fields and parts of dates.
+    pub group: Vec<Selected>,
     pub rows: Rows,
     /// The fields to sort by, the most significant first. If empty, the origin's planner may choose the order.
     pub order: Vec<Order>,
@@ -168,7 +169,7 @@ impl Draft {
     }
 
     pub(super) fn into_read(self, table: TablePath, format: Format) -> Result<Read, Problem> {
-        let group = self.get("group").map(|value| options::fields("group", value)).transpose()?.unwrap_or_default();
+        let group = self.get("group").map(select::group).transpose()?.unwrap_or_default();
         let order = self.get("order").map(order::orders).transpose()?.unwrap_or_default();
         let rows = match self.flag("distinct")? {
             true => Rows::Distinct,

@@ -13,6 +13,7 @@ use std::time::Duration;
 cases! {
     Both: [
         errors_of_the_api_are_errors_of_the_tool,
+        a_result_has_a_structure_where_the_version_knows_it,
         a_long_answer_is_truncated_after_a_record,
         a_record_that_is_too_large_can_be_passed_over,
         a_role_binds_an_agent,
@@ -62,6 +63,29 @@ async fn errors_of_the_api_are_errors_of_the_tool(host: Host) {
         assert!(error.to_string().contains(says), "{name} {arguments}: {error}");
     }
     assert_eq!(db.value("SELECT COUNT(*) FROM t").await, 1);
+}
+
+async fn a_result_has_a_structure_where_the_version_knows_it(host: Host) {
+    let db = TestDb::new(host, &[TABLE, "INSERT INTO t (name) VALUES ('a')"]).await;
+    let of = |name: &str| {
+        let arguments = json!({"database": db.name, "table": "t", "selectFields": [name]});
+        tool(host, &shared().full_key, "read_records", &arguments)
+    };
+    for (version, has_structure) in
+        [(None, false), (Some("2025-03-26"), false), (Some("2025-06-18"), true), (Some("2025-11-25"), true)]
+    {
+        let versioned = |name: &str| match version {
+            Some(version) => of(name).header("mcp-protocol-version", version),
+            None => of(name),
+        };
+        let read = result(&versioned("name").send().await);
+        let expected = json!({"success": true, "payload": [{"name": "a"}]});
+        assert_eq!(outcome(&read, None), expected, "{version:?}");
+        assert_eq!(read.get("structuredContent"), has_structure.then_some(&expected), "{version:?}");
+        let failed = result(&versioned("nam").send().await);
+        let error = outcome(&failed, Some("unknown_field"));
+        assert_eq!(failed.get("structuredContent"), has_structure.then_some(&error), "{version:?}");
+    }
 }
 
 async fn a_long_answer_is_truncated_after_a_record(host: Host) {

@@ -191,7 +191,7 @@ async fn a_check_prints_what_a_caller_could_do(host: Host) {
     let db = TestDb::new(host, T).await;
     let rule = json!({
         "read": {"fields": {"omit": ["name"]}, "rows": is_claim("owner", "sub")},
-        "insert": {"fields": ["name"], "set": {"owner": {"claim": "sub"}}},
+        "insert": {"fields": ["name"], "set": {"owner": {"claim": "sub"}}, "unchecked": ["name"]},
         "delete": {"rows": {"name": "a"}},
     });
     let role = create_role(&role_of(&db, [("t", rule)]));
@@ -204,12 +204,17 @@ async fn a_check_prints_what_a_caller_could_do(host: Host) {
     assert!(read["condition"].as_str().unwrap().contains("`owner`"), "{read}");
     assert_eq!(read["params"], json!(["7"]));
     assert_eq!((&insert["fields"], &insert["set"]), (&json!(["name"]), &json!(["owner"])));
+    assert_eq!((&insert["unchecked"], &read["unchecked"]), (&json!(["name"]), &json!([])));
+    assert_eq!(of("sql")["allowed"], false);
     assert_eq!(of("update")["allowed"], false);
     assert!(of("delete")["condition"].as_str().unwrap().contains("`name`"));
     let text = shared().cli_ok(&["role", "check", &role, "--table", &table, "--as", r#"{"sub": 7}"#]);
-    for line in ["read: yes", "insert: yes", "update: no", "delete: yes"] {
+    for line in ["read: yes", "insert: yes", "  unchecked: name", "update: no", "delete: yes", "sql: no"] {
         assert!(text.lines().any(|found| found == line), "{line}: {text}");
     }
+    let reader = create_role(&json!({"tables": {"*": {"read": true}}, "sql": "read"}));
+    let text = shared().cli_ok(&["role", "check", &reader, "--table", &table]);
+    assert!(text.lines().any(|found| found == "sql: yes"), "{text}");
     let without: Value = serde_json::from_str(&check("{}")).expect("JSON");
     assert_eq!(without[0]["params"], json!([]), "a missing claim is no value: {without}");
     for arguments in [[&role, "nowhere.t", "{}"], ["nobody-has-this-role", &table, "{}"], [&role, &table, "7"]] {

@@ -17,6 +17,7 @@ cases! {
         upserts_and_batches_keep_to_rules_through_relations,
         a_membership_acts_at_once,
         an_update_that_also_changes_the_records_of_its_rule_is_judged_by_its_outcome,
+        an_update_that_cascades_to_a_table_behind_another_is_judged_by_its_outcome,
         conditions_on_the_same_table_do_not_lift_the_rule_of_an_update,
         a_rule_over_a_relation_that_is_gone_denies,
         changes_of_a_table_with_such_a_rule_are_refused,
@@ -280,6 +281,42 @@ async fn an_update_that_also_changes_the_records_of_its_rule_is_judged_by_its_ou
     let leafy = json!({"update": {"rows": {"leaves": {"some": {}}}}});
     let leafy = Caller::new(&db, [("tree", leafy)], json!({}));
     assert_eq!(leafy.put("tree/3", &json!({"id": 30})).await.payload(), json!(1), "the leaves follow the key");
+}
+
+async fn an_update_that_cascades_to_a_table_behind_another_is_judged_by_its_outcome(host: Host) {
+    for key in ["UNIQUE KEY (code)", "KEY (code)"] {
+        let clubs = format!(
+            "CREATE TABLE clubs (id INT PRIMARY KEY, person_id INT, code VARCHAR(9), note VARCHAR(9), {key}, \
+             FOREIGN KEY (person_id) REFERENCES people (id))"
+        );
+        let tables = [
+            "CREATE TABLE people (id INT PRIMARY KEY)",
+            &clubs,
+            "CREATE TABLE badges (id INT PRIMARY KEY, person_id INT, code VARCHAR(9), \
+             FOREIGN KEY (person_id) REFERENCES people (id), \
+             FOREIGN KEY (code) REFERENCES clubs (code) ON UPDATE CASCADE)",
+            "INSERT INTO people VALUES (1)",
+            "INSERT INTO clubs VALUES (1, 1, 'a', 'x')",
+            "INSERT INTO badges VALUES (1, 1, 'a')",
+        ];
+        let db = TestDb::new(host, &tables).await;
+        let rows = json!({"person": {"some": {"badges": {"some": {"code": {"value": ["a", "b"], "equality": "IN"}}}}}});
+        let caller = Caller::new(&db, [("clubs", everything(&rows))], json!({}));
+        let path = format!("{}/1", db.path("clubs"));
+        for path in ["clubs/1", "clubs/1?returning=*", "clubs/1?dryRun=true"] {
+            caller.put(path, &json!({"code": "z"})).await.refused(ErrorCode::RoleForbids);
+        }
+        let all = json!({"query": {"id": 1}, "data": {"code": "z", "note": "y"}});
+        caller.put("clubs", &all).await.refused(ErrorCode::RoleForbids);
+        let new = json!({"id": 1, "person_id": 1, "code": "z", "note": "y"});
+        caller.post("clubs?onConflict=update", &new).await.refused(ErrorCode::RoleForbids);
+        let batch = json!({"method": "PUT", "path": path, "body": {"code": "z"}});
+        caller.batch(&[batch]).await.refused(ErrorCode::RoleForbids);
+        assert_eq!(db.value("SELECT CONCAT(code, note) FROM clubs").await, json!("ax"), "{key}");
+        assert_eq!(caller.put("clubs/1", &json!({"code": "b", "note": "y"})).await.payload(), json!(1), "{key}");
+        assert_eq!(caller.put("clubs/1", &json!({"note": "z"})).await.payload(), json!(1), "{key}");
+        assert_eq!(db.value("SELECT CONCAT(code, note) FROM clubs").await, json!("bz"), "{key}");
+    }
 }
 
 async fn conditions_on_the_same_table_do_not_lift_the_rule_of_an_update(host: Host) {

@@ -90,10 +90,19 @@ async fn a_role_with_sql_reads_by_statements_and_changes_nothing(host: Host) {
             "SELECT 'x' INTO OUTFILE '/tmp/selkie-role-sql'",
             "/*! DELETE FROM notes */",
             "SELECT /*! * FROM notes FOR UPDATE */ 1",
+            "SHOW FULL PROCESSLIST",
+            "SELECT info FROM information_schema.`processlist`",
+            "SHOW EXPLAIN FOR 1",
+            "EXPLAIN FOR CONNECTION 1",
         ] {
             sql(&caller, query).await.refused(ErrorCode::RoleForbids);
         }
-        for query in ["SELECT * FROM mysql.global_priv", "SELECT * FROM selkie.api_key"] {
+        for query in [
+            "SELECT * FROM mysql.global_priv",
+            "SELECT * FROM selkie.api_key",
+            "SHOW GRANTS",
+            "SHOW CREATE USER CURRENT_USER()",
+        ] {
             sql(&caller, query).await.refused(ErrorCode::PermissionDenied);
         }
         assert_eq!(sql(&caller, "SELECT LOAD_FILE('/etc/passwd') AS v").await.payload(), json!([{"v": null}]));

@@ -21,6 +21,7 @@ cases! {
         refusals_of_mariadb_keep_their_meaning,
         other_schemas_are_denied,
         files_are_out_of_reach,
+        the_hash_of_the_accounts_password_is_out_of_reach,
         the_server_is_out_of_reach,
         a_read_key_runs_no_statement,
         a_changed_password_of_the_account_locks_no_one_out,
@@ -243,6 +244,22 @@ async fn other_schemas_are_denied(host: Host) {
             name == "information_schema" || name == "demo" || name.starts_with("default") || name.starts_with("legacy");
         assert!(own, "the account sees the schema {name}");
     }
+}
+
+async fn the_hash_of_the_accounts_password_is_out_of_reach(host: Host) {
+    let db = TestDb::new(host, &[]).await;
+    for query in [
+        "SHOW GRANTS",
+        "SHOW GRANTS FOR CURRENT_USER()",
+        "SHOW CREATE USER",
+        "SHOW /*! GRANTS */",
+        "BEGIN NOT ATOMIC SHOW GRANTS; END",
+        "EXECUTE IMMEDIATE 'SHOW GRANTS'",
+    ] {
+        denied(&db, query).await;
+    }
+    let prepared = db.sql_with("EXECUTE IMMEDIATE ?", json!(["SHOW GRANTS"])).send().await;
+    prepared.refused(ErrorCode::PermissionDenied);
 }
 
 async fn files_are_out_of_reach(host: Host) {

@@ -134,6 +134,7 @@ fn column(name: &str, kind: Kind, primary: bool, key_fields: usize) -> Column {
         unique: if alone { vec!["PRIMARY".to_owned()] } else { Vec::new() },
         checks: Vec::new(),
         full_text: Vec::new(),
+        indexed: false,
         values: match name {
             "state" => Arc::new(["draft", "live"].iter().collect()),
             _ => Arc::default(),

@@ -70,6 +70,16 @@ await orders.list({
   group: "status",
   order: "-sum",
 });
+const [yearly] = await orders.list({
+  select: [
+    { fieldName: "at", part: "year" },
+    { fieldName: "at", part: "month", alias: "in" },
+    { expression: "total * (1 - 0.1)", aggregate: "SUM", alias: "net" },
+  ],
+  group: [{ fieldName: "at", part: "year" }, { fieldName: "at", part: "month" }, "status"],
+  order: "-net",
+});
+is<{ year_at: number | null; in: number | null; net: string | number | null }>()(yearly!);
 await orders.list({
   select: [{ aggregate: "COUNT", fieldName: "id" }, "status"],
   group: "status",

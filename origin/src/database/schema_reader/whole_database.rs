@@ -25,9 +25,8 @@ const VIEWS: &str = "SELECT TABLE_NAME, IS_UPDATABLE = 'NO', VIEW_DEFINITION FRO
 const COLUMNS: &str = "SELECT TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, \
      COLUMN_COMMENT, GENERATION_EXPRESSION IS NOT NULL, CHARACTER_SET_NAME, COLLATION_NAME \
      FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = ? ORDER BY TABLE_NAME, ORDINAL_POSITION";
-const INDEXES: &str = "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, INDEX_TYPE = 'FULLTEXT' \
-     FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? AND (NON_UNIQUE = 0 OR INDEX_TYPE = 'FULLTEXT') \
-     ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX";
+const INDEXES: &str = "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME, NON_UNIQUE = 0, INDEX_TYPE = 'FULLTEXT' \
+     FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = ? ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX";
 const FOREIGN_KEYS: &str = "SELECT TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_NAME, REFERENCED_COLUMN_NAME \
      FROM information_schema.KEY_COLUMN_USAGE WHERE TABLE_SCHEMA = ? AND REFERENCED_TABLE_SCHEMA = TABLE_SCHEMA \
      ORDER BY BINARY CONSTRAINT_NAME";
@@ -100,11 +99,11 @@ async fn rows(
             rows.columns.push(row);
         }
     }
-    for (table, index, column, full_text) in
-        connection.ask_within::<(String, String, String, bool)>(INDEXES, place, budget).await?
+    for (table, index, column, unique, full_text) in
+        connection.ask_within::<(String, String, String, bool, bool)>(INDEXES, place, budget).await?
     {
         if let Some(rows) = tables.get_mut(&table) {
-            rows.indexes.push((index, column, full_text));
+            rows.indexes.push((index, column, unique, full_text));
         }
     }
     for (table, column, target, field) in

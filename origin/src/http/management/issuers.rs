@@ -2,6 +2,7 @@
 
 use super::{ManagementAnswer, Manager, Problem, invalid, no_system, sentence, text};
 use crate::clock::{now, utc};
+use crate::config::SignInClients;
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
 use crate::system::issuers::IssuerError;
 use serde::{Deserialize, Serialize};
@@ -48,16 +49,16 @@ struct NamedIssuer<'a> {
 
 impl Manager<'_> {
     pub(super) async fn list_issuers(&self) -> Result<ManagementAnswer, Problem> {
-        let rows = self.app.issuers().list(Some(self.caller.project())).await.map_err(of_issuer)?;
+        let rows = self.app.issuers().list(Some(self.caller.project())).await.map_err(|error| of_issuer(&error))?;
         Ok(text(&rows.iter().map(ListedIssuer::of).collect::<Vec<_>>())?.into())
     }
 
     pub(super) async fn show_issuer(&self, issuer: &str) -> Result<Vec<u8>, Problem> {
         let project = self.caller.project();
-        let rows = self.app.issuers().list(Some(project)).await.map_err(of_issuer)?;
+        let rows = self.app.issuers().list(Some(project)).await.map_err(|error| of_issuer(&error))?;
         let row = rows.iter().find(|row| row.issuer == issuer);
         row.map_or_else(
-            || Err(of_issuer(IssuerError::Unknown(project.clone(), issuer.to_owned()))),
+            || Err(of_issuer(&IssuerError::Unknown(project.clone(), issuer.to_owned()))),
             |row| text(&ListedIssuer::of(row)),
         )
     }
@@ -70,7 +71,18 @@ impl Manager<'_> {
             _ => Problem::new(ErrorCode::InvalidJson, format!("The body is not JSON: {error}.")),
         })?;
         let row = self.row(issuer, wanted)?;
-        let unusable = self.app.issuers().set_for(row, self.caller.expires_at()).await.map_err(of_issuer)?;
+        if let (Some(id), SignInClients::OfOperator) = (&row.client_id, self.app.bounds.sign_in_clients) {
+            let rows = self.app.issuers().list(Some(&row.project)).await.map_err(|error| of_issuer(&error))?;
+            if !rows.iter().any(|known| known.issuer == issuer && known.client_id.as_ref() == Some(id)) {
+                return Err(Problem::new(
+                    ErrorCode::PermissionDenied,
+                    "Only the operator may set the client id of an issuer: its sign-in is on the page of all projects.",
+                )
+                .with_hint("Use selkie issuer add --client-id, or the setting project_sign_in."));
+            }
+        }
+        let unusable =
+            self.app.issuers().set_for(row, self.caller.expires_at()).await.map_err(|error| of_issuer(&error))?;
         self.changed("an issuer was set", issuer).await;
         let told = |key: &shared::key::UnusableKey| format!("The key {} can't verify tokens: {}.", key.name, key.fault);
         text(&NamedIssuer { issuer, warnings: unusable.iter().map(told).collect() })
@@ -104,7 +116,7 @@ impl Manager<'_> {
     }
 
     pub(super) async fn remove_issuer(&self, issuer: &str) -> Result<Vec<u8>, Problem> {
-        self.app.issuers().remove(self.caller.project(), issuer).await.map_err(of_issuer)?;
+        self.app.issuers().remove(self.caller.project(), issuer).await.map_err(|error| of_issuer(&error))?;
         self.changed("an issuer was removed", issuer).await;
         text(&NamedIssuer { issuer, warnings: Vec::new() })
     }
@@ -130,17 +142,17 @@ impl<'a> ListedIssuer<'a> {
     }
 }
 
-fn of_issuer(error: IssuerError) -> Problem {
+fn of_issuer(error: &IssuerError) -> Problem {
     let code = match error {
-        IssuerError::Admin(_) | IssuerError::Project(_) => return no_system(&error),
+        IssuerError::Admin(_) | IssuerError::Project(_) => return no_system(error),
         IssuerError::Unknown(..) => ErrorCode::RecordNotFound,
         // The message names the other project.
-        IssuerError::Taken(_) => return of_issuer(IssuerError::Elsewhere),
-        IssuerError::NoRoles => return invalid(sentence(&error)).with_hint("Give role, roleClaim, or both."),
+        IssuerError::Taken(_) => return of_issuer(&IssuerError::Elsewhere),
+        IssuerError::NoRoles => return invalid(sentence(error)).with_hint("Give role, roleClaim, or both."),
         IssuerError::Elsewhere | IssuerError::Outlives | IssuerError::TooMany | IssuerError::TooManyClients => {
             ErrorCode::PermissionDenied
         }
         _ => ErrorCode::InvalidBody,
     };
-    Problem::new(code, sentence(&error)).with_hint_if(error.hint().map(|hint| sentence(&hint)))
+    Problem::new(code, sentence(error)).with_hint_if(error.hint().map(|hint| sentence(&hint)))
 }

@@ -35,6 +35,9 @@ const PASSED_ON: [&str; 8] = [
     ACCEPTS_PURGE_HEADER,
 ];
 
+/// The version of the protocol that brought `structuredContent`. Versions are dates, so they sort as text.
+const STRUCTURED_SINCE: &str = "2025-06-18";
+
 #[derive(Debug, PartialEq)]
 pub(super) struct ApiRequest {
     pub(super) method: Method,
@@ -77,6 +80,7 @@ struct AgentParts {
     app: Arc<ServiceState>,
     caller: Caller,
     headers: HeaderMap,
+    takes_structured: bool,
     record: Arc<RequestMetrics>,
     purges: Mutex<Vec<HeaderValue>>,
     stop: CancellationToken,
@@ -89,12 +93,15 @@ impl Agent {
         headers: &HeaderMap,
         record: &Arc<RequestMetrics>,
     ) -> Self {
+        let version = headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok());
+        let takes_structured = version.is_some_and(|version| version >= STRUCTURED_SINCE);
         let passed_on = PASSED_ON.map(HeaderName::from_static);
         let headers = passed_on.into_iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone())));
         Self(Arc::new(AgentParts {
             app: Arc::clone(app),
             caller: caller.clone(),
             headers: headers.collect(),
+            takes_structured,
             record: Arc::clone(record),
             purges: Mutex::default(),
             stop: CancellationToken::new(),
@@ -103,6 +110,11 @@ impl Agent {
 
     pub(super) fn caller(&self) -> &Caller {
         &self.0.caller
+    }
+
+    /// Whether the message's version of the protocol has `structuredContent`.
+    pub(super) fn takes_structured(&self) -> bool {
+        self.0.takes_structured
     }
 
     pub(super) fn request_id(&self) -> &str {

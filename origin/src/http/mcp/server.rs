@@ -121,11 +121,18 @@ impl Agent {
                 &Problem::new(shared::error::ErrorCode::BodyTooLarge, message).with_hint(tool.rest_hint(None)),
             );
         };
+        self.with_structure(text, answer.status.is_success())
+    }
+
+    fn with_structure(&self, text: String, is_success: bool) -> CallToolResult {
+        let structure = self.takes_structured().then(|| serde_json::from_str(&text).ok()).flatten();
         let content = vec![ContentBlock::text(text)];
-        match answer.status.is_success() {
+        let mut result = match is_success {
             true => CallToolResult::success(content),
             false => CallToolResult::error(content),
-        }
+        };
+        result.structured_content = structure;
+        result
     }
 
     fn failed(&self, problem: &Problem) -> CallToolResult {
@@ -133,6 +140,6 @@ impl Agent {
             tracing::error!(id = self.request_id(), code = problem.code().as_str(), cause, "a tool call failed");
         }
         let text = String::from_utf8_lossy(&problem.to_json(self.request_id())).into_owned();
-        CallToolResult::error(vec![ContentBlock::text(text)])
+        self.with_structure(text, false)
     }
 }

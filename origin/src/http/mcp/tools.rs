@@ -50,7 +50,17 @@ impl ToolName {
     pub(super) fn arguments(self) -> impl Iterator<Item = &'static str> {
         let tool = TOOLS.iter().find(|tool| tool.name == self.as_str());
         let properties = tool.and_then(|tool| tool.input_schema.get("properties")?.as_object());
-        properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
+        let described = properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str));
+        described.chain(self.undescribed().iter().copied())
+    }
+
+    /// Arguments that a schema need not spend tokens on: another argument does the same.
+    const fn undescribed(self) -> &'static [&'static str] {
+        match self {
+            Self::ReadRecords => &["where", "select", "page"],
+            Self::WriteRecords => &["where"],
+            _ => &[],
+        }
     }
 
     /// Tells how to get the rest after `items` items of a truncated list; `items` is `None` for other responses.
@@ -119,5 +129,30 @@ mod tests {
         let described = |name: &str| reads.input_schema["properties"][name]["description"].as_str().unwrap();
         assert!(described("query").contains("Operators: eq, ne, gt, gte, lt, lte, in, notIn, between,"));
         assert!(described("selectFields").contains("with COUNT, COUNT_DISTINCT, SUM,"));
+    }
+
+    #[test]
+    fn the_examples_of_a_tool_are_calls_of_it() {
+        for tool in &*TOOLS {
+            let name = ToolName::parse(&tool.name).unwrap();
+            let (_, examples) = tool.description.as_ref().unwrap().split_once("Example").unwrap();
+            let (_, examples) = examples.split_once(": ").unwrap();
+            let mut count = 0;
+            for example in examples.split("; ").flat_map(|part| part.split(" or ")) {
+                let mut arguments: serde_json::Map<_, _> = serde_json::from_str(example).expect(example);
+                for required in tool.input_schema.get("required").and_then(|all| all.as_array()).into_iter().flatten() {
+                    arguments.entry(required.as_str().unwrap()).or_insert("x".into());
+                }
+                crate::http::mcp::arguments::request(name, arguments).expect(example);
+                count += 1;
+            }
+            assert!(count > 0, "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn the_tools_take_few_tokens() {
+        let bytes = serde_json::to_string(&*TOOLS).unwrap().len();
+        assert!(bytes < 8_500, "{bytes} bytes");
     }
 }

@@ -24,6 +24,7 @@ fn column(name: &str, kind: Kind, type_text: &str) -> Column {
         references: None,
         comment: String::new(),
         full_text: Vec::new(),
+        indexed: false,
         sorted_chars: None,
     }
 }

@@ -4,7 +4,7 @@
 
 use super::join::may_be_absent;
 use super::scope::Scope;
-use super::{ColumnRef, Expression, Operand, Output, Param, Predicate, Select, SqlConversion};
+use super::{Arithmetic, ColumnRef, Expression, Operand, Output, Param, Predicate, Select, SqlConversion};
 use crate::query::catalog::{Column, Kind};
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -60,7 +60,9 @@ impl Keyset {
         }
         let is_computed = terms.iter().any(Term::is_computed);
         if after {
-            let beyond = values.and_then(|values| after_row(&terms, values)).ok_or_else(foreign_cursor)?;
+            let in_having: Vec<_> = terms.iter().filter(|_| is_computed).cloned().map(Term::in_having).collect();
+            let compared = if is_computed { &in_having } else { &terms };
+            let beyond = values.and_then(|values| after_row(compared, values)).ok_or_else(foreign_cursor)?;
             // Whole groups meet a condition on their fields, so it can choose the records.
             *if is_computed { &mut select.having } else { &mut select.after } = Some(beyond);
         }
@@ -162,7 +164,9 @@ pub(super) fn is_exact(one: &Column, other: &Column) -> bool {
 }
 
 fn is_aggregated(select: &Select) -> bool {
-    let aggregate = |expression: &Expression| matches!(expression, Expression::Aggregate(..) | Expression::CountAll);
+    let aggregate = |expression: &Expression| {
+        matches!(expression, Expression::Aggregate(..) | Expression::Computed(..) | Expression::CountAll)
+    };
     !select.group.is_empty()
         || match &select.output {
             Output::Whole => false,
@@ -175,7 +179,7 @@ fn key(select: &Select, scope: &Scope<'_>) -> Result<Vec<Expression>, String> {
         return Ok(cells(select, scope));
     }
     if is_aggregated(select) {
-        return Ok(select.group.iter().map(|column_ref| Expression::Column(*column_ref)).collect());
+        return Ok(select.group.clone());
     }
     let of_table = |source| match scope.table(source) {
         table if table.identity().is_empty() => {
@@ -204,7 +208,7 @@ fn settle(select: &mut Select, scope: &Scope<'_>) {
     // The caller may lack the right to read these keys, but the response does not contain them.
     let keys = || (0..scope.size()).map(|source| columns(source, scope.table(source).row_key()));
     let mut ties = match select.rows {
-        Rows::All if is_aggregated(select) => select.group.iter().map(|at| Expression::Column(*at)).collect(),
+        Rows::All if is_aggregated(select) => select.group.clone(),
         Rows::All if keys().all(|key| !key.is_empty()) => keys().flatten().collect(),
         _ if select.order.is_empty() => Vec::new(),
         _ => cells(select, scope),
@@ -262,6 +266,13 @@ impl Term {
             Expression::Aggregate(aggregate, column_ref) => {
                 (expression.clone(), exact(*aggregate, scope.column(*column_ref))?, true)
             }
+            Expression::Computed(aggregate, computed) => {
+                if *aggregate == Aggregate::Avg || !computed.is_exact(scope) {
+                    return Err("its order follows an expression that may differ when it is computed again".to_owned());
+                }
+                (expression.clone(), Kind::Decimal, true)
+            }
+            Expression::Part(..) => (expression.clone(), Kind::Integer, true),
             _ => return Err("a nested object may be null, which has no order".to_owned()),
         };
         let order = match &expression {
@@ -281,7 +292,17 @@ impl Term {
     }
 
     fn is_computed(&self) -> bool {
-        matches!(self.expression, Expression::Aggregate(..) | Expression::CountAll)
+        matches!(self.expression, Expression::Aggregate(..) | Expression::Computed(..) | Expression::CountAll)
+    }
+
+    /// HAVING can't name the column of a part by which the records are grouped, but can aggregate the part.
+    fn in_having(self) -> Self {
+        match self.expression {
+            Expression::Part(part, at) => {
+                Self { expression: Expression::Computed(Aggregate::Min, Arithmetic::Part(part, at)), ..self }
+            }
+            _ => self,
+        }
     }
 
     /// The column, if the expression is the ordinal or the beginning of its value.

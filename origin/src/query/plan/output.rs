@@ -1,7 +1,7 @@
 //! Resolves the select list of a read, and the names of its values in the response.
 
 use super::scope::Scope;
-use super::{ColumnRef, Expression, Output, Search};
+use super::{Arithmetic, ColumnRef, Expression, Output, Search};
 use crate::query::catalog::{Kind, Layout};
 use foldhash::fast::RandomState;
 use shared::envelope::{ColumnLabels, Label};
@@ -78,7 +78,7 @@ fn whole(selection: &Selection, source: usize, scope: &Scope<'_>) -> Result<Opti
     }
 }
 
-pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[FieldRef]) -> bool {
+pub(super) fn aggregates(select: &Selection, joins: &[Join], group: &[Selected]) -> bool {
     let any = |selection: &Selection| match selection {
         Selection::Only(chosen) => chosen.iter().any(|one| !matches!(one.what, What::Field(_))),
         Selection::All | Selection::Except(_) => false,
@@ -102,7 +102,7 @@ impl Cells {
     pub(super) fn of_groups(
         select: &Selection,
         joins: &[Join],
-        group: &[ColumnRef],
+        group: &[Expression],
         scope: &Scope<'_>,
     ) -> Result<Self, Problem> {
         let mut builder = Builder::new(scope);
@@ -110,8 +110,8 @@ impl Cells {
         match select {
             Selection::Only(_) => builder.table(select, 0)?,
             Selection::All => {
-                for column_ref in group {
-                    builder.flat(Expression::Column(*column_ref), None, column_ref.source)?;
+                for expression in group {
+                    builder.flat(expression.clone(), None, source(expression))?;
                 }
             }
             Selection::Except(_) => return Err(no_omission()),
@@ -180,6 +180,10 @@ impl Cells {
 
     pub(super) fn holds(&self, expression: &Expression) -> bool {
         self.cells.iter().any(|cell| cell.expression == *expression)
+    }
+
+    pub(super) fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.cells.iter().map(|cell| &cell.expression)
     }
 
     pub(super) fn columns(&self) -> impl Iterator<Item = ColumnRef> + '_ {
@@ -260,7 +264,15 @@ fn kind(expression: &Expression, scope: &Scope<'_>) -> Option<Kind> {
         Expression::Aggregate(Min | Max, column_ref) => {
             Some(scope.column(*column_ref).kind).filter(|kind| *kind != Kind::Bit)
         }
+        Expression::Part(..) => Some(Kind::Integer),
         _ => None,
+    }
+}
+
+fn source(expression: &Expression) -> usize {
+    match expression {
+        Expression::Column(at) | Expression::Part(_, at) | Expression::Aggregate(_, at) => at.source,
+        _ => 0,
     }
 }
 
@@ -353,9 +365,13 @@ impl<'a> Builder<'a> {
     fn expression(&self, one: &Selected, home: usize) -> Result<(Expression, usize), Problem> {
         let column_ref = |field: &FieldRef| self.scope.resolve_from(home, field, ErrorCode::InvalidQueryOption);
         Ok(match &one.what {
-            What::Field(field) => {
-                let column_ref = column_ref(field)?;
-                (Expression::Column(column_ref), column_ref.source)
+            What::Field(_) | What::Part(..) => {
+                let expression = grouped(&one.what, home, self.scope)?;
+                let source = source(&expression);
+                (expression, source)
+            }
+            What::Computed(aggregate, expression) => {
+                (Expression::Computed(*aggregate, Arithmetic::resolve(expression, self.scope, home)?), home)
             }
             What::Aggregate(aggregate, field) => {
                 let column_ref = column_ref(field)?;
@@ -364,6 +380,30 @@ impl<'a> Builder<'a> {
             }
             What::CountAll => (Expression::CountAll, home),
         })
+    }
+}
+
+/// Resolves a field or a part of a date.
+pub(super) fn grouped(what: &What, home: usize, scope: &Scope<'_>) -> Result<Expression, Problem> {
+    let column_ref = |field: &FieldRef| scope.resolve_from(home, field, ErrorCode::InvalidQueryOption);
+    match what {
+        What::Field(field) => Ok(Expression::Column(column_ref(field)?)),
+        What::Part(part, field) => {
+            let column_ref = column_ref(field)?;
+            let column = scope.column(column_ref);
+            match column.kind {
+                Kind::Date | Kind::DateTime => Ok(Expression::Part(*part, column_ref)),
+                _ => Err(invalid(format!(
+                    "The field {} ({}) has no {}: it is no date.",
+                    shown(column.name.as_str()),
+                    column.type_text,
+                    part.name()
+                ))),
+            }
+        }
+        What::Aggregate(..) | What::Computed(..) | What::CountAll => {
+            Err(invalid("The option group takes no aggregate.".to_owned()))
+        }
     }
 }
 
@@ -376,6 +416,9 @@ fn own_name(expression: &Expression, scope: &Scope<'_>) -> String {
         Expression::Aggregate(aggregate, column_ref) => {
             format!("{}_{}", aggregate.prefix(), field(column_ref))
         }
+        Expression::Part(part, column_ref) => format!("{}_{}", part.name(), field(column_ref)),
+        // It has an alias.
+        Expression::Computed(..) => String::new(),
         Expression::CountAll => "count".to_owned(),
         Expression::Score(_) => "score".to_owned(),
         Expression::Presence(_) | Expression::Number(_) => String::new(),

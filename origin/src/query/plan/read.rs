@@ -31,7 +31,7 @@ pub(super) fn records(read: &Read, scope: &Scope<'_>, max_rows: Option<u64>, pag
             "The option include does not go with aggregates, which are of no single record.",
         ));
     }
-    let group = column_refs(&read.group, scope)?;
+    let group = read.group.iter().map(|one| output::grouped(&one.what, 0, scope)).collect::<Result<Vec<_>, _>>()?;
     let search = read.search.as_ref().map(|search| searched(search, scope)).transpose()?;
     let cells = cells(read, &group, search.as_ref(), scope)?;
     let limited = max_rows.filter(|most| read.window.limit.is_none_or(|limit| limit > *most));
@@ -119,7 +119,7 @@ fn finish(cells: Option<Cells>, scope: &Scope<'_>) -> (Output, Arc<Layout>, Vec<
 
 fn cells(
     read: &Read,
-    group: &[ColumnRef],
+    group: &[Expression],
     search: Option<&Search>,
     scope: &Scope<'_>,
 ) -> Result<Option<Cells>, Problem> {
@@ -215,18 +215,15 @@ fn ordered(step: &Order, cells: Option<&Cells>, scope: &Scope<'_>) -> Result<Exp
 fn check(
     read: &Read,
     cells: Option<&Cells>,
-    group: &[ColumnRef],
+    group: &[Expression],
     order: &[(Expression, Direction)],
     scope: &Scope<'_>,
 ) -> Result<(), Problem> {
     let Some(cells) = cells.filter(|cells| cells.aggregated) else {
         return check_distinct(read, cells, order, scope);
     };
-    let steps = order.iter().filter_map(|(expression, _)| match expression {
-        Expression::Column(column_ref) => Some(*column_ref),
-        _ => None,
-    });
-    match cells.columns().chain(steps).find(|column_ref| !is_settled(*column_ref, group, scope)) {
+    let steps = order.iter().map(|(expression, _)| expression);
+    match cells.expressions().chain(steps).find_map(|expression| unsettled(expression, group, scope)) {
         None => check_distinct(read, Some(cells), order, scope),
         Some(column_ref) => Err(Problem::new(
             CODE,
@@ -239,17 +236,16 @@ fn check(
     }
 }
 
-/// Whether GROUP BY has the column, or all columns that identify a record of the column's table.
-fn is_settled(column_ref: ColumnRef, group: &[ColumnRef], scope: &Scope<'_>) -> bool {
-    let table = scope.table(column_ref.source);
-    let keyed = || {
-        !table.identity().is_empty()
-            && table
-                .identity()
-                .iter()
-                .all(|column| group.contains(&ColumnRef { source: column_ref.source, column: *column }))
+/// The column of the expression, unless GROUP BY has the expression, the column, or all columns that identify a record
+/// of the column's table.
+fn unsettled(expression: &Expression, group: &[Expression], scope: &Scope<'_>) -> Option<ColumnRef> {
+    let (Expression::Column(at) | Expression::Part(_, at)) = expression else {
+        return None;
     };
-    group.contains(&column_ref) || keyed()
+    let has = |column: usize| group.contains(&Expression::Column(ColumnRef { source: at.source, column }));
+    let identity = scope.table(at.source).identity();
+    let keyed = !identity.is_empty() && identity.iter().all(|column| has(*column));
+    (!group.contains(expression) && !has(at.column) && !keyed).then_some(*at)
 }
 
 fn check_distinct(

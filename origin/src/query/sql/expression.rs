@@ -3,9 +3,9 @@
 use super::builder::Builder;
 use crate::query::catalog::Kind;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{Expression, Search};
+use crate::query::plan::{Arithmetic, ColumnRef, Expression, Operator, Search};
 use shared::operation::filter::MatchMode;
-use shared::operation::read::select::Aggregate;
+use shared::operation::read::select::{Aggregate, DatePart};
 
 pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression) {
     match expression {
@@ -19,21 +19,20 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
             sql.syntax("(").column_ref(scope, column_ref).syntax(" + 0)");
         }
         Expression::Aggregate(aggregate, column_ref) => {
-            sql.syntax(match aggregate {
-                Aggregate::Count => "COUNT(",
-                Aggregate::CountDistinct => "COUNT(DISTINCT ",
-                Aggregate::Sum => "SUM(",
-                Aggregate::Avg => "AVG(",
-                Aggregate::Min => "MIN(",
-                Aggregate::Max => "MAX(",
-            })
-            .column_ref(scope, column_ref)
-            // MIN and MAX of a BIT have the type BIT; `+ 0` makes them numbers.
-            .syntax(match scope.column(column_ref).kind {
-                Kind::Bit => " + 0)",
-                _ => ")",
-            });
+            sql.syntax(function(aggregate))
+                .column_ref(scope, column_ref)
+                // MIN and MAX of a BIT have the type BIT; `+ 0` makes them numbers.
+                .syntax(match scope.column(column_ref).kind {
+                    Kind::Bit => " + 0)",
+                    _ => ")",
+                });
         }
+        Expression::Computed(aggregate, computed) => {
+            sql.syntax(function(aggregate));
+            arithmetic(sql, scope, computed);
+            sql.syntax(")");
+        }
+        Expression::Part(part, column_ref) => date_part(sql, scope, part, column_ref),
         Expression::CountAll => {
             sql.syntax("COUNT(*)");
         }
@@ -47,6 +46,55 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, expression: Expression
                 sql.column_ref(scope, column_ref).syntax(" IS NOT NULL OR ");
             }
             sql.syntax("NULL)");
+        }
+    }
+}
+
+fn function(aggregate: Aggregate) -> &'static str {
+    match aggregate {
+        Aggregate::Count => "COUNT(",
+        Aggregate::CountDistinct => "COUNT(DISTINCT ",
+        Aggregate::Sum => "SUM(",
+        Aggregate::Avg => "AVG(",
+        Aggregate::Min => "MIN(",
+        Aggregate::Max => "MAX(",
+    }
+}
+
+fn date_part(sql: &mut Builder, scope: &Scope<'_>, part: DatePart, column_ref: ColumnRef) {
+    sql.syntax(match part {
+        DatePart::Year => "YEAR(",
+        DatePart::Month => "MONTH(",
+        DatePart::Day => "DAY(",
+    })
+    .column_ref(scope, column_ref)
+    .syntax(")");
+}
+
+fn arithmetic(sql: &mut Builder, scope: &Scope<'_>, computed: Arithmetic) {
+    match computed {
+        Arithmetic::Column(at) if matches!(scope.column(at).kind, Kind::Integer | Kind::Bit) => {
+            sql.syntax("CAST(").column_ref(scope, at).syntax(" AS DECIMAL(20, 0))");
+        }
+        Arithmetic::Column(at) => {
+            sql.column_ref(scope, at);
+        }
+        Arithmetic::Part(part, at) => date_part(sql, scope, part, at),
+        Arithmetic::Number(operand) => {
+            sql.operand(operand);
+        }
+        Arithmetic::Binary(operator, parts) => {
+            let [left, right] = *parts;
+            sql.syntax("(");
+            arithmetic(sql, scope, left);
+            sql.syntax(match operator {
+                Operator::Add => " + ",
+                Operator::Subtract => " - ",
+                Operator::Multiply => " * ",
+                Operator::Divide => " / ",
+            });
+            arithmetic(sql, scope, right);
+            sql.syntax(")");
         }
     }
 }

@@ -54,6 +54,7 @@ fn column(name: &str, kind: Kind) -> Column {
         references: None,
         comment: String::new(),
         full_text: Vec::new(),
+        indexed: false,
         sorted_chars: (kind == Kind::Json).then_some(256),
     }
 }

@@ -8,7 +8,7 @@ use crate::query::plan::access::and;
 use crate::query::plan::include::{Batch, Included};
 use crate::query::plan::keyset::Keyset;
 use crate::query::plan::scope::Scope;
-use crate::query::plan::{ColumnRef, Expression, Join, Output, Param, Predicate, Select};
+use crate::query::plan::{Expression, Join, Output, Param, Predicate, Select};
 use shared::operation::read::join::JoinKind;
 use shared::operation::read::{Direction, Rows};
 
@@ -122,11 +122,9 @@ fn order_by(sql: &mut Builder, order: Vec<(Step, Direction)>, scope: &Scope<'_>)
     }
 }
 
-fn group_by(sql: &mut Builder, group: &[ColumnRef], scope: &Scope<'_>) {
+fn group_by(sql: &mut Builder, group: &[Expression], scope: &Scope<'_>) {
     if !group.is_empty() {
-        sql.syntax(" GROUP BY ").list(group, |sql, column_ref| {
-            sql.column_ref(scope, *column_ref);
-        });
+        sql.syntax(" GROUP BY ").list(group, |sql, by| expression::write(sql, scope, by.clone()));
     }
 }
 
@@ -224,5 +222,5 @@ pub fn count(select: Select, scope: &Scope<'_>) -> Statement {
 }
 
 fn is_aggregate(expression: &Expression) -> bool {
-    matches!(expression, Expression::Aggregate(..) | Expression::CountAll)
+    matches!(expression, Expression::Aggregate(..) | Expression::Computed(..) | Expression::CountAll)
 }

@@ -26,13 +26,13 @@ fn is_xa(text: &str) -> bool {
     false
 }
 
-fn prepares(text: &str) -> bool {
+pub(super) fn prepares(text: &str) -> bool {
     Tokens::new(text).any(|token| {
         token.word().is_some_and(|word| word.eq_ignore_ascii_case("PREPARE") || word.eq_ignore_ascii_case("EXECUTE"))
     })
 }
 
-fn prepared_texts(call: &SqlCall) -> impl Iterator<Item = &str> {
+pub(super) fn prepared_texts(call: &SqlCall) -> impl Iterator<Item = &str> {
     let strings = Tokens::new(&call.query).filter_map(|token| match token {
         Token::Text(text) => Some(text),
         _ => None,

@@ -94,3 +94,17 @@ fn a_batch_of_many_values_is_refused_before_it_is_parsed() {
     let many = format!(r#"{{"method": "POST", "path": "a/b", "body": {{"j": [{list}]}}}}"#);
     assert_eq!(of(&[&many]).unwrap_err().code(), ErrorCode::InvalidBody);
 }
+
+#[test]
+fn a_dry_run_is_a_flag_beside_the_operations() {
+    for (rest, expected) in [("", Some(false)), (", \"dryRun\": true", Some(true)), (", \"dryRun\": null", Some(false))]
+    {
+        let batch = parse(&format!(r#"{{"operations": [{AUTHOR}]{rest}}}"#)).unwrap();
+        assert_eq!(Some(batch.is_dry_run()), expected, "{rest}");
+    }
+    for rest in [", \"dryRun\": \"true\"", ", \"dryRun\": 1", ", \"dry_run\": true"] {
+        let problem = parse(&format!(r#"{{"operations": [{AUTHOR}]{rest}}}"#)).unwrap_err();
+        assert_eq!(problem.code(), ErrorCode::InvalidBody, "{rest}");
+    }
+    assert!(parse(r#"{"dryRun": true}"#).is_err());
+}

@@ -1,6 +1,5 @@
 //! Adds the conditions of roles to the filters and joins of statements, and finds the columns that conditions read.
 
-use crate::query::catalog::relations::RelationKind;
 use crate::query::catalog::{Kind, Table};
 use crate::query::plan::join::may_be_absent;
 use crate::query::plan::related::Exists;
@@ -202,19 +201,17 @@ pub(in crate::query::plan) fn depends_on(predicate: &Predicate, changed: &[usize
     })
 }
 
-/// Whether the change of these columns may also change related records that the condition reads: other records of the
-/// same table, or records that refer to a changed key, by ON UPDATE CASCADE.
+/// Whether the change of these columns may also change what the condition reads of other records: of the same table, or
+/// of any table that foreign keys with ON UPDATE CASCADE lead to, also over several tables, from an indexed column.
 pub(in crate::query::plan) fn changes_related(predicate: &Predicate, changed: &[usize], table: &Table) -> bool {
     let changes = |at: usize| {
         let column = table.column(at);
         changed.contains(&at) || column.generated || column.on_update
     };
     let changes_name = |name: &FieldName| table.find_hidden(name).is_some_and(changes);
-    predicate.subqueries().into_iter().any(|subquery| {
-        let is_many = subquery.table.relation().kind == RelationKind::Many;
-        let changes_key = is_many && subquery.on.iter().any(|(outer, _)| changed.contains(&outer.column));
-        changes_key || subquery.reads(table, &changes_name)
-    })
+    let subqueries = predicate.subqueries();
+    let may_cascade = || table.all_columns().any(|at| table.column(at).indexed && changes(at));
+    !subqueries.is_empty() && (may_cascade() || subqueries.iter().any(|subquery| subquery.reads(table, &changes_name)))
 }
 
 pub(in crate::query::plan) fn columns(predicate: &Predicate) -> Vec<usize> {

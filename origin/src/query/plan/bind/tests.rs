@@ -25,6 +25,7 @@ fn column(kind: Kind, type_text: &str, values: &[&str]) -> Column {
         references: None,
         comment: String::new(),
         full_text: Vec::new(),
+        indexed: false,
         sorted_chars: None,
     }
 }
