@@ -114,7 +114,7 @@ impl Origin {
     /// On a busy machine a host may be too slow for one report.
     async fn wait_until_doctor_finds(&self, expected: &[(&str, String)]) {
         let matches = || async {
-            let found = self.checked_hosts();
+            let found = self.checked("hosts");
             let is_same = found.len() == expected.len()
                 && found
                     .iter()
@@ -125,13 +125,13 @@ impl Origin {
         eventually(&format!("the doctor finds {expected:?}"), WAIT_MAX, matches).await;
     }
 
-    /// Returns what `selkie doctor` finds of the database hosts: a verdict and a message for each.
-    fn checked_hosts(&self) -> Vec<(String, String)> {
+    /// Returns what a check of `selkie doctor` finds: verdicts and messages.
+    fn checked(&self, check: &str) -> Vec<(String, String)> {
         let report: Value = serde_json::from_slice(&self.run(&["doctor", "--json"]).stdout).expect("JSON");
         let text = |value: &Value| value.as_str().expect("a text").to_owned();
         let findings = report["findings"].as_array().expect("findings").iter();
-        let of_hosts = findings.filter(|finding| finding["check"] == "hosts");
-        of_hosts.map(|finding| (text(&finding["verdict"]), text(&finding["message"]))).collect()
+        let found = findings.filter(|finding| finding["check"] == check);
+        found.map(|finding| (text(&finding["verdict"]), text(&finding["message"]))).collect()
     }
 
     async fn send(
@@ -189,6 +189,10 @@ async fn origins_on_a_fresh_cluster_agree(_: Host) {
     let [first, second, third] = &origins;
     let well = |node: &Server| ("ok", format!("the host {} of database_url is well", node.address()));
     first.wait_until_doctor_finds(&nodes.iter().map(well).collect::<Vec<_>>()).await;
+    nodes[0].execute("SET GLOBAL wsrep_gtid_mode = OFF").await.expect("a setting");
+    let lack = "MariaDB's binary log can't serve changes without wsrep_gtid_mode=ON";
+    assert_eq!(first.checked("changes"), [("warning".to_owned(), lack.to_owned())]);
+    nodes[0].execute("SET GLOBAL wsrep_gtid_mode = ON").await.expect("a setting");
     let key = first.cli(&["key", "create", "--access", "full"]);
     second.cli(&["database", "create", "default_app"]);
     let is_known = || async { (third.sql(&key, "SELECT 1").await.status == 200).then_some(()) };
@@ -214,6 +218,21 @@ async fn origins_on_a_fresh_cluster_agree(_: Host) {
         let listed = origins[(round + 2) % 3].send(Method::GET, "/crud/default_app", &key, &after, None).await;
         assert!(listed.payload().to_string().contains("\"notes\""), "{}", listed.json);
     }
+
+    // A node that is behind catches up with a token of another node.
+    let feed = "/changes/default_app/notes";
+    let mut lock = nodes[1].connect().await.expect("a connection");
+    lock.query_drop("FLUSH TABLES default_app.notes WITH READ LOCK").await.expect("a lock");
+    first.insert(&key, "late").await.payload();
+    let token = first.send(Method::GET, feed, &key, &[], None).await.json["next"].clone();
+    let path = format!("{feed}?since={}", token.as_str().expect("a token"));
+    let unlock = async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        lock.query_drop("UNLOCK TABLES").await.expect("an unlock");
+    };
+    let (page, ()) = join(second.send(Method::GET, &path, &key, &[], None), unlock).await;
+    assert_eq!(page.payload(), &json!([]));
+
     let future = [("x-selkie-after", "galera:1000000000")];
     let never = first.send(Method::GET, "/crud/default_app/notes/1", &key, &future, None).await;
     assert_eq!((never.status, &never.json["error"]["code"]), (400, &json!("invalid_query_option")));

@@ -67,8 +67,12 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn payload(&self) -> Value {
-        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
-        body.get("payload").cloned().unwrap_or_default()
+        self.whole().get_mut("payload").map(Value::take).unwrap_or_default()
+    }
+
+    /// Returns the body, which is JSON, with what is beside the payload.
+    pub(crate) fn whole(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
     }
 }
 
@@ -77,6 +81,8 @@ impl Answer {
 pub(crate) struct Refusal {
     /// Code of the error response; `none` after [`PATIENCE`].
     pub(crate) code: String,
+    /// `details.reason` of the error response, if it has one.
+    pub(crate) reason: String,
     pub(crate) text: String,
     pub(crate) repeats: u64,
 }
@@ -85,8 +91,8 @@ enum Attempt {
     Done(HeaderMap, Vec<u8>),
     /// The reason of a temporary failure, and the pause before the next attempt.
     Again(String, Duration),
-    /// Code and text of an error that may not be retried.
-    Refused(String, String),
+    /// Code, reason and text of an error that may not be retried.
+    Refused([String; 3]),
 }
 
 impl Caller {
@@ -158,7 +164,8 @@ impl Caller {
         self.build(request).timeout(SLOW_MAX)
     }
 
-    async fn send(&mut self, request: &Request) -> Result<Answer, Refusal> {
+    /// Sends a request until it succeeds or is refused. The tally counts its retries only.
+    pub(crate) async fn send(&mut self, request: &Request) -> Result<Answer, Refusal> {
         let began = Instant::now();
         let mut repeats = 0;
         loop {
@@ -171,11 +178,11 @@ impl Caller {
                         *told.reasons.entry(reason).or_default() += 1;
                     });
                     if began.elapsed() > PATIENCE {
-                        return Err(Refusal { code: "none".to_owned(), text, repeats });
+                        return Err(Refusal { code: "none".to_owned(), reason: String::new(), text, repeats });
                     }
                     sleep(pause).await;
                 }
-                Attempt::Refused(code, text) => return Err(Refusal { code, text, repeats }),
+                Attempt::Refused([code, reason, text]) => return Err(Refusal { code, reason, text, repeats }),
             }
             repeats += 1;
         }
@@ -216,12 +223,13 @@ impl Caller {
         }
         let text = || format!("{} {} → {status} {}", request.method, request.path, String::from_utf8_lossy(&body));
         let Ok(envelope) = serde_json::from_slice::<Value>(&body) else {
-            return Attempt::Refused("no JSON".to_owned(), text());
+            return Attempt::Refused(["no JSON".to_owned(), String::new(), text()]);
         };
         let error = &envelope["error"];
         let code = error["code"].as_str().unwrap_or("no code").to_owned();
         if error["retryable"] != true {
-            return Attempt::Refused(code, text());
+            let reason = error["details"]["reason"].as_str().unwrap_or_default().to_owned();
+            return Attempt::Refused([code, reason, text()]);
         }
         let seconds = headers.get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
         Attempt::Again(code, seconds.map_or(PAUSE, Duration::from_secs))

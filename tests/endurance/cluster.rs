@@ -18,19 +18,22 @@ use machines::{
     server::{ACCOUNT, PORT, Site},
 };
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{task::JoinSet, time::sleep};
 
 use crate::{
     arguments::{Cluster as Asked, Databases, Hosts},
     caller::{Caller, Request},
     faults::{Cluster, Kind, Stage},
+    followers::Followers,
     growth,
-    installation::{Common, edge_url, origin_url},
-    mixture, say,
+    installation::{Common, edge_url, keep_logs, origin_url},
+    mixture,
+    random::Random,
+    say,
     tally::Tally,
     verdict,
-    work::{DATABASE, Random, Steps, TABLES, Worker, counters, sql},
+    work::{DATABASE, Steps, TABLES, Worker, counters, sql},
 };
 
 /// Ranges of random durations in milliseconds: of a fault, of the pause between two faults, and of
@@ -55,13 +58,22 @@ pub(crate) async fn run(asked: &Asked) -> Result<ExitCode> {
 async fn run_in(asked: &Asked, directory: &Path) -> Result<ExitCode> {
     let began = Instant::now();
     let sites = Sites::choose(asked.databases.machines().0).await?;
-    let common = Common::new(asked.load.selkie.as_deref(), directory, sites.home)?;
+    let home = sites.home;
+    let common = Common::new(asked.load.selkie.as_deref(), directory, home)?;
     let (mut stage, open) = start(asked, &common, sites).await?;
     say(&format!("everything is up after {:.1} s", began.elapsed().as_secs_f64()))?;
     let tally = Arc::new(Tally::new());
     prepare(asked, &open, &tally).await?;
+    let mut followers = None;
+    if !asked.is_soak() {
+        followers = Some(Followers::begin(|| open.caller(0, &tally), home, asked.load.seed).await?);
+    }
+    execute(&mut open.caller(0, &tally)?, sql(&counters(asked.load.callers))).await?;
     let end = Instant::now() + Duration::from_secs(asked.load.seconds.into());
     let watched = asked.is_soak().then(|| stage.watch(end)).transpose()?;
+    if let Some(followers) = &mut followers {
+        followers.follow(end);
+    }
     let mut callers = JoinSet::new();
     let run = uuid::Uuid::new_v4().simple().to_string();
     let steps = if asked.is_soak() { Steps::Mixed } else { Steps::Durable };
@@ -85,7 +97,7 @@ async fn run_in(asked: &Asked, directory: &Path) -> Result<ExitCode> {
         bail!("{} callers still wait {FINISH_MAX:?} after the end", callers.len());
     }
     say("the load has ended: comparing what was acknowledged with what is there")?;
-    let verdict = verdict::judge(&stage, open.caller(0, &tally)?, &tally).await?;
+    let verdict = verdict::judge(&stage, open.caller(0, &tally)?, &tally, followers).await?;
     verdict.print()?;
     let mut is_well = verdict.is_well(asked.briefly);
     if let Some(watched) = watched {
@@ -211,15 +223,19 @@ async fn prepare(asked: &Asked, open: &Open, tally: &Arc<Tally>) -> Result<()> {
     let create = json!({"query": format!("CREATE DATABASE {DATABASE}")});
     let mut bodies = vec![create];
     bodies.extend(TABLES.map(sql));
-    bodies.push(sql(&counters(asked.load.callers)));
     if asked.is_soak() {
         bodies.extend(mixture::tables().iter().map(|statement| sql(statement)));
     }
     for body in bodies {
-        let request = Request::new(Method::POST, "/api/v1/sql".to_owned()).json(body);
-        if let Err(refusal) = caller.write(&request).await {
-            bail!("creating the tables: {}", refusal.text);
-        }
+        execute(&mut caller, body).await?;
+    }
+    Ok(())
+}
+
+async fn execute(caller: &mut Caller, body: Value) -> Result<()> {
+    let request = Request::new(Method::POST, "/api/v1/sql".to_owned()).json(body);
+    if let Err(refusal) = caller.write(&request).await {
+        bail!("creating the tables: {}", refusal.text);
     }
     Ok(())
 }
@@ -243,14 +259,14 @@ async fn fail(asked: &Asked, stage: &mut Stage, tally: &Tally, end: Instant) -> 
         let index = usize::try_from(random.below(round.len() as u64))?;
         let kind = round.swap_remove(index);
         let target = usize::try_from(random.below(stage.targets(kind) as u64))?;
-        sleep(rest(&mut random, rest_ms).min(end.saturating_duration_since(Instant::now()))).await;
+        sleep(random.duration(rest_ms).min(end.saturating_duration_since(Instant::now()))).await;
         if Instant::now() >= end {
             return Ok(());
         }
         say(&format!("{:6.1} s: {} ({})", began.elapsed().as_secs_f64(), kind.title(), target + 1))?;
         tally.begin(kind.title());
         stage.break_it(kind, target).await.with_context(|| kind.title())?;
-        sleep(rest(&mut random, FAULT_MS)).await;
+        sleep(random.duration(FAULT_MS)).await;
         let mended = Instant::now();
         stage.mend(kind, target).await.with_context(|| format!("after {}", kind.title()))?;
         say(&format!(
@@ -260,28 +276,5 @@ async fn fail(asked: &Asked, stage: &mut Stage, tally: &Tally, end: Instant) -> 
         ))?;
     }
     sleep(end.saturating_duration_since(Instant::now())).await;
-    Ok(())
-}
-
-fn rest(random: &mut Random, (least, most): (u64, u64)) -> Duration {
-    Duration::from_millis(least + random.below(most - least))
-}
-
-fn keep_logs(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)?.flatten() {
-        let path = entry.path();
-        if path.extension().is_some_and(|extension| extension == "log") {
-            std::fs::copy(&path, to.join(entry.file_name()))?;
-        }
-        // A database's log is in the database's directory, below the directory of its cluster.
-        for server in std::fs::read_dir(&path).into_iter().flatten().flatten() {
-            let log = server.path().join("log");
-            if log.is_file() {
-                let name = format!("{}.log", server.file_name().to_string_lossy());
-                std::fs::copy(log, to.join(name))?;
-            }
-        }
-    }
     Ok(())
 }

@@ -27,16 +27,18 @@ pub(crate) struct Common {
     pub(crate) directory: PathBuf,
     pub(crate) secret: String,
     pub(crate) store: String,
+    /// The address of the S3 service, to which webhooks may be delivered.
+    home: Ipv4Addr,
 }
 
 impl Common {
-    pub(crate) fn new(binary: Option<&Path>, directory: &Path, s3: Ipv4Addr) -> Result<Self> {
+    pub(crate) fn new(binary: Option<&Path>, directory: &Path, home: Ipv4Addr) -> Result<Self> {
         let binary = match binary {
             Some(path) => path.canonicalize().with_context(|| path.display().to_string())?,
             None => beside()?,
         };
         let secret = uuid::Uuid::new_v4().simple().to_string().repeat(2);
-        Ok(Self { binary, directory: directory.to_owned(), secret, store: format!("http://{s3}:{S3_PORT}") })
+        Ok(Self { binary, directory: directory.to_owned(), secret, store: format!("http://{home}:{S3_PORT}"), home })
     }
 
     fn environment(&self, name: &str, database: &str) -> Vec<(&'static str, String)> {
@@ -45,6 +47,7 @@ impl Common {
             ("SELKIE_SECRET", self.secret.clone()),
             ("SELKIE_DATA_DIR", self.directory.join(name).display().to_string()),
             ("SELKIE_LOG_FORMAT", "json".to_owned()),
+            ("SELKIE_WEBHOOK_ALLOW", format!("{}/32", self.home)),
             ("SELKIE_MEDIA_STORE", format!("s3://{BUCKET}")),
             ("SELKIE_MEDIA_S3_ENDPOINT", self.store.clone()),
             ("SELKIE_MEDIA_S3_ACCESS_KEY", ACCESS_KEY.to_owned()),
@@ -195,4 +198,24 @@ fn workerd(root: &Path) -> Result<PathBuf> {
         .map(|entry| entry.path().join("bin/workerd"))
         .find(|program| program.is_file())
         .context("workerd, which `make setup` installs")
+}
+
+/// Copies the logs of all programs and databases.
+pub(crate) fn keep_logs(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)?.flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            std::fs::copy(&path, to.join(entry.file_name()))?;
+        }
+        // A database's log is in the database's directory, below the directory of its cluster.
+        for server in std::fs::read_dir(&path).into_iter().flatten().flatten() {
+            let log = server.path().join("log");
+            if log.is_file() {
+                let name = format!("{}.log", server.file_name().to_string_lossy());
+                std::fs::copy(log, to.join(name))?;
+            }
+        }
+    }
+    Ok(())
 }

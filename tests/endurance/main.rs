@@ -1,5 +1,6 @@
 //! Tests an installation under load with faults. `cluster`: several databases, origins and edges
-//! are killed, halted and cut off from each other; no acknowledged write may be lost or done twice.
+//! are killed, halted and cut off from each other; no acknowledged write may be lost or done twice,
+//! and the feed of changes and a webhook must tell of every write.
 //! `soak`: one database, one origin and one edge under mixed load; in addition, memory, file
 //! descriptors, threads and connections may not grow.
 //!
@@ -11,11 +12,16 @@
 mod arguments;
 mod caller;
 mod cluster;
+mod copy;
 mod faults;
+mod follower;
+mod followers;
 mod growth;
 mod installation;
 mod mixture;
 mod program;
+mod random;
+mod receiver;
 mod s3;
 mod tally;
 mod verdict;

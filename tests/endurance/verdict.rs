@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use crate::{
     caller::Caller,
     faults::{Kind, Stage},
+    followers::{Followed, Followers},
     say,
     tally::{Messages, Tally, Told},
     work::DATABASE,
@@ -40,19 +41,30 @@ pub(crate) struct Verdict {
     wrong: Messages,
     /// Databases that differ from the first one.
     different: Vec<String>,
+    followed: Followed,
 }
 
 /// Waits until all databases have the same content, and compares it with the tally. `caller` reads
 /// the files. Returns an error if a database can't be read.
-pub(crate) async fn judge(stage: &Stage, mut caller: Caller, tally: &Arc<Tally>) -> Result<Verdict> {
-    let told = tally.tell(|told| told.clone());
+pub(crate) async fn judge(
+    stage: &Stage,
+    mut caller: Caller,
+    tally: &Arc<Tally>,
+    followers: Option<Followers>,
+) -> Result<Verdict> {
     let (content, different) = contents(stage.servers()).await?;
+    let followed = match followers {
+        Some(followers) => followers.judge().await?,
+        None => Followed::default(),
+    };
+    let told = tally.tell(|told| told.clone());
     let mut verdict = Verdict {
         longest: tally.longest(),
         lost: Messages::default(),
         doubled: Messages::default(),
         wrong: told.wrong.clone(),
         different,
+        followed,
         told,
     };
     verdict.judge_events(&content);
@@ -176,6 +188,7 @@ impl Verdict {
         let messages = [&self.lost, &self.doubled, &self.wrong, &self.told.refused, &self.told.stale];
         messages.iter().all(|messages| messages.count == 0)
             && self.different.is_empty()
+            && self.followed.faults.iter().all(|(_, messages)| messages.count == 0)
             && (briefly || self.too_long().is_empty())
     }
 
@@ -203,7 +216,8 @@ impl Verdict {
         ] {
             say(&format!("| {name} | {count} |"))?;
         }
-        for (name, count) in &told.steps {
+        let steps = told.steps.iter().map(|(name, count)| (*name, count));
+        for (name, count) in steps.chain(self.followed.counts.iter().map(|(name, count)| (name.as_str(), count))) {
             say(&format!("| {name} | {count} |"))?;
         }
         say("\n| fault | longest time without a success, s | without a write, s |\n| --- | ---: | ---: |")?;
@@ -214,13 +228,16 @@ impl Verdict {
         for (reason, count) in &told.reasons {
             say(&format!("  {count} × {reason}"))?;
         }
-        for (what, messages) in [
+        let own = [
             ("lost", &self.lost),
             ("doubled", &self.doubled),
             ("wrong", &self.wrong),
             ("could not be retried", &told.refused),
             ("too old", &told.stale),
-        ] {
+        ];
+        for (what, messages) in
+            own.into_iter().chain(self.followed.faults.iter().map(|(what, found)| (what.as_str(), found)))
+        {
             for message in &messages.first {
                 say(&format!("{what}: {message}"))?;
             }

@@ -9,7 +9,10 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::caller::{Caller, Refusal, Request};
+use crate::{
+    caller::{Caller, Refusal, Request},
+    random::Random,
+};
 
 /// The database of the load. The project `default` may create it by SQL because of its prefix.
 pub(crate) const DATABASE: &str = "default_endurance";
@@ -25,24 +28,6 @@ pub(crate) const TABLES: [&str; 2] = [
      note VARCHAR(200) NOT NULL, KEY (caller, number))",
     "CREATE TABLE counters (id INT PRIMARY KEY, version BIGINT NOT NULL DEFAULT 0, total BIGINT NOT NULL DEFAULT 0)",
 ];
-
-/// A generator of pseudo-random numbers (SplitMix64): the same seed gives the same numbers.
-#[derive(Debug)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Steps {

@@ -201,6 +201,12 @@ fn arguments(home: &Path, site: Site, all: &[Site]) -> Result<Vec<String>> {
     let name = home.file_name().unwrap_or_default().to_string_lossy();
     Ok(vec![
         "--wsrep-on=ON".to_owned(),
+        // All nodes log the same transactions under the same GTIDs.
+        "--log-bin=binlog".to_owned(),
+        "--log-slave-updates".to_owned(),
+        "--server-id=1".to_owned(),
+        "--wsrep-gtid-mode=ON".to_owned(),
+        "--wsrep-gtid-domain-id=1".to_owned(),
         "--innodb-autoinc-lock-mode=2".to_owned(),
         format!("--wsrep-provider={}", provider.display()),
         "--wsrep-cluster-name=selkie".to_owned(),

@@ -13,3 +13,4 @@ pub mod process;
 pub mod replicas;
 pub mod scratch;
 pub mod server;
+pub mod signature;

@@ -34,7 +34,7 @@ const STOP_MAX: Duration = Duration::from_secs(60);
 pub(crate) const START_MAX: Duration = Duration::from_secs(120);
 
 /// Options of every server: small files and caches, quick starts, durable commits.
-const OPTIONS: [&str; 12] = [
+const OPTIONS: [&str; 13] = [
     "--skip-name-resolve",
     "--character-set-server=utf8mb4",
     "--collation-server=utf8mb4_unicode_ci",
@@ -47,6 +47,7 @@ const OPTIONS: [&str; 12] = [
     "--key-buffer-size=1M",
     "--aria-pagecache-buffer-size=8M",
     "--binlog-format=ROW",
+    "--binlog-row-metadata=FULL",
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -208,8 +208,11 @@ impl Pools {
         let (started, mut pause) = (Instant::now(), POLL_MIN);
         loop {
             let mut lease = self.lease_as(lessee).await?;
-            if lease.has_reached(after).await? {
-                return Ok(lease);
+            match lease.has_reached(after).await {
+                Ok(true) => return Ok(lease),
+                // A silent host has not reached it either. Another one may serve soon.
+                Ok(false) | Err(DbError::Timeout) => {}
+                Err(error) => return Err(error),
             }
             drop(lease);
             if started.elapsed() >= limit {

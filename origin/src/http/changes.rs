@@ -15,6 +15,7 @@ use crate::changes::{
 };
 use crate::database::ReadFrom;
 use crate::database::log_reader::{ResyncReason, TableFacts};
+use crate::database::position::WAIT_TIMEOUT;
 use crate::database::run::snapshot::log_facts;
 use crate::database::schema_cache::SchemaAge;
 use crate::project_quota::Guard;
@@ -45,6 +46,7 @@ const HEARTBEAT_EVERY: Duration = Duration::from_secs(15);
 /// Maximum time for which a request waits until the feed has read the transactions that were committed before the
 /// request.
 const LAG_MAX: Duration = Duration::from_secs(2);
+const REACHED_POLL: Duration = Duration::from_millis(50);
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 /// What a request for changes needs. Owns everything, since an event stream outlives the handler of its request.
@@ -216,7 +218,7 @@ impl Reader {
         match (place, call.snapshot, self.form) {
             (None, true, _) => self.snapshot(context, slot).await,
             (Some(place), _, ChangesForm::Events) => {
-                place.check(&self.now(context).await?)?;
+                self.reached(context, &place).await?;
                 let page = self.page(&place).await?;
                 Ok(self.events(context, None, page, slot))
             }
@@ -245,6 +247,19 @@ impl Reader {
         Ok(Place { position: facts.position, within: None })
     }
 
+    /// Waits until the log has reached `place`, and returns the place that it has reached: a node of a cluster may be
+    /// behind the node on which the token was made. Fails after [`WAIT_TIMEOUT`], as if the log never had the place.
+    async fn reached(&self, context: &RequestContext, place: &Place) -> Result<Place, ChangesError> {
+        let until = Instant::now() + WAIT_TIMEOUT;
+        loop {
+            let now = self.now(context).await?;
+            match place.check(&now) {
+                Err(_) if Instant::now() < until => tokio::time::sleep(REACHED_POLL).await,
+                checked => return checked.map(|()| now),
+            }
+        }
+    }
+
     async fn page(&self, place: &Place) -> Result<Page, ChangesError> {
         let page = self.pager().page(place.clone(), &self.tables).await?;
         if !page.changes.is_empty() {
@@ -258,8 +273,7 @@ impl Reader {
     /// committed before the request are in this page or the next ones.
     async fn poll(&mut self, context: &RequestContext, mut place: Place, wait: Duration) -> Result<Page, ChangesError> {
         let until = Instant::now() + wait;
-        let now = self.now(context).await?;
-        place.check(&now)?;
+        let now = self.reached(context, &place).await?;
         self.app.changes.feed.wait_for(&now.position, LAG_MAX).await;
         let ended = Arc::clone(&self.app.keys).ended(self.caller.clone(), context.started());
         let mut ended = pin!(ended);

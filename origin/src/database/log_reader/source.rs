@@ -50,7 +50,8 @@ pub enum LogExtent {
 const FACTS: &str = "SELECT @@GLOBAL.log_bin, @@GLOBAL.binlog_format, @@GLOBAL.binlog_row_image, \
      @@GLOBAL.binlog_row_metadata, @@GLOBAL.gtid_binlog_pos, @@GLOBAL.gtid_binlog_state";
 const SETTINGS: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'binlog_format', 'binlog_row_image', \
-     'binlog_row_metadata', 'sync_binlog', 'binlog_expire_logs_seconds', 'slave_connections_needed_for_purge')";
+     'binlog_row_metadata', 'sync_binlog', 'binlog_expire_logs_seconds', 'slave_connections_needed_for_purge', \
+     'log_slave_updates', 'wsrep_on', 'wsrep_gtid_mode')";
 
 /// The state of the log, as MariaDB's variables tell it.
 #[derive(Clone, Debug)]
@@ -111,7 +112,12 @@ impl LogSettings {
 
     /// Returns the settings without which the log can't serve changes, as they are written in MariaDB's configuration.
     pub fn lacks(&self) -> impl Iterator<Item = &'static str> {
-        lacks(["log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata"].map(|name| self.get(name)))
+        let is_node = self.get("wsrep_on") == "ON";
+        // Else the nodes give different GTIDs to the same transaction.
+        let of_nodes = [("log_slave_updates", "log_slave_updates=ON"), ("wsrep_gtid_mode", "wsrep_gtid_mode=ON")];
+        let of_nodes = of_nodes.into_iter().filter(move |(name, _)| is_node && self.get(name) != "ON");
+        let names = ["log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata"];
+        lacks(names.map(|name| self.get(name))).chain(of_nodes.map(|(_, setting)| setting))
     }
 
     /// Whether the log has every committed transaction after a crash of the machine.
