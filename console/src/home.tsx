@@ -1,7 +1,7 @@
 // The first page: what to do next, figures of the project, and all tables. Each part is left out if the key may not read it.
 import { useState } from "preact/hooks";
 import { everyPage } from "./manage/keys";
-import { type Column, List } from "./manage/parts";
+import { type Column, Find, List } from "./manage/parts";
 import { databases, loadTables, tables } from "./schema";
 import { api, holder, remember, remembered, to } from "./session";
 import { texts } from "./texts";
@@ -205,13 +205,7 @@ function Tables({ sizes }: { sizes: Map<string, Size> }) {
     <section class="stack">
       <div class="row">
         <h2>{words.tables}</h2>
-        <input
-          type="search"
-          value={wanted}
-          placeholder={words.find}
-          aria-label={words.find}
-          onInput={(event) => setWanted(event.currentTarget.value)}
-        />
+        <Find label={words.find} value={wanted} onChange={setWanted} />
         {sizes.size > 0 && (
           <select aria-label={words.sort} value={sort} onChange={(event) => setSort(event.currentTarget.value)}>
             {Object.entries(words.sorts).map(([name, text]) => (

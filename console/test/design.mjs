@@ -192,7 +192,7 @@ export const design = ({ database, call }) => ({
     await tab.sees("DROP TABLE", "dialog");
     await tab.fill("Type racks to confirm", "racks", "dialog");
     await tab.click("dialog .danger[type=submit]");
-    await tab.sees("Choose a table", ".home");
+    await tab.sees("books", ".home");
     await tab.page.waitForFunction(() => !document.querySelector(".side-tables").innerText.includes("racks"));
     // What the table of another has is refused.
     await tab.go(`#/structure/${database}/authors`);

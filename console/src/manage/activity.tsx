@@ -5,7 +5,7 @@ import { api } from "../session";
 import { texts } from "../texts";
 import { Button, Problem, Spinner, useTitle } from "../ui";
 import { sizeOf } from "../values";
-import { type Column, List } from "./parts";
+import { type Column, Find, List } from "./parts";
 
 const words = texts.activity;
 const HEIGHT_PX = 170;
@@ -249,13 +249,7 @@ function Last({ requests }: { requests: Request[] }) {
     <section class="stack">
       <div class="row">
         <h2>{words.last}</h2>
-        <input
-          type="search"
-          value={wanted}
-          placeholder={words.find}
-          aria-label={words.find}
-          onInput={(event) => setWanted(event.currentTarget.value)}
-        />
+        <Find label={words.find} value={wanted} onChange={setWanted} />
       </div>
       {shown.length === 0 ? (
         <p class="dim">{word ? words.notFound : words.empty}</p>

@@ -77,6 +77,25 @@ interface TextFieldProps {
   isWrong?: boolean;
 }
 
+/** Narrows a list to what holds the words. */
+export const Find = ({
+  label,
+  value,
+  onChange,
+}: {
+  label: string;
+  value: string;
+  onChange: (words: string) => void;
+}) => (
+  <input
+    type="search"
+    value={value}
+    placeholder={label}
+    aria-label={label}
+    onInput={(event) => onChange(event.currentTarget.value)}
+  />
+);
+
 /** An input under its label. */
 export const TextField = ({ label, onChange, class: own, isCode, isWrong, type, ...rest }: TextFieldProps) => (
   <label class={own}>

@@ -1,6 +1,6 @@
 // A role as a matrix of tables and actions, and the parts of the role that are not of a table.
 import { useState } from "preact/hooks";
-import { type Column, List, TextField } from "../manage/parts";
+import { type Column, Find, List, TextField } from "../manage/parts";
 import { databases, loadTables, tables } from "../schema";
 import { texts } from "../texts";
 import { Button } from "../ui";
@@ -94,13 +94,7 @@ export function Matrix({ role, onChange }: Props) {
     <section class="stack">
       <div class="row">
         <h2>{words.tables}</h2>
-        <input
-          type="search"
-          value={wanted}
-          placeholder={words.find}
-          aria-label={words.find}
-          onInput={(event) => setWanted(event.currentTarget.value)}
-        />
+        <Find label={words.find} value={wanted} onChange={setWanted} />
       </div>
       {lines.length === 0 ? (
         <p class="dim">{words.noTable}</p>

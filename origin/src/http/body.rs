@@ -243,12 +243,12 @@ pub(super) fn is_expecting(version: Version, headers: &HeaderMap) -> bool {
     version == Version::HTTP_11 && headers.contains_key(EXPECT)
 }
 
-/// Maximum read of a refused request's body: many clients read the response only after they have sent the body.
+/// Maximum read of a body that nobody reads: many clients read the response only after they have sent the body.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Reads and discards the rest of a refused request's body in a background task, so that a client that sends its body
-/// slowly, such as an edge, gets the response at once.
+/// Reads and discards the rest of a body that nobody reads, such as that of a refused request, in a background task: a
+/// client that sends its body slowly, such as an edge, gets the response at once.
 pub(super) fn drain(mut body: Body, request: &Parts) {
     if body.is_end_stream() || is_expecting(request.version, &request.headers) {
         return;

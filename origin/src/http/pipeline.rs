@@ -42,9 +42,8 @@ pub(super) async fn route(
     }
     let (parts, content) = request.into_parts();
     let outcome = page(app, metrics, &parts).await;
-    if outcome.is_err() {
-        body::drain(content, &parts);
-    }
+    // Closing the connection with an unread body could discard the response.
+    body::drain(content, &parts);
     outcome
 }
 

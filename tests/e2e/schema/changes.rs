@@ -191,7 +191,10 @@ async fn what_mariadb_refuses_changes_nothing(host: Host) {
         host.post("/api/v1/schema", &body).send().await.refused(ErrorCode::DatabaseNotFound);
         host.get(&format!("/api/v1/schema/{database}")).send().await.refused(ErrorCode::DatabaseNotFound);
     }
-    assert_eq!(definition(&db, "posts").await, before);
+    let mut after = definition(&db, "posts").await;
+    // MariaDB's estimate of the rows changes at times of its own.
+    after["rows"] = before["rows"].clone();
+    assert_eq!(after, before);
 }
 
 async fn texts_stay_texts_and_names_stay_names(host: Host) {

@@ -41,7 +41,7 @@ pub(in crate::query::plan) fn restricted(
             format!("The conditions have {values} values; MariaDB takes {SQL_PARAMS_MAX_COUNT} in one statement."),
         )
         .with_hint(
-            "Ask for the records in several requests. The values of a role's rule count once for each pattern.",
+            "Ask for the records in several requests. Beside a pattern, the values of a role's rule count twice.",
         )),
     }
 }
