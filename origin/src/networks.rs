@@ -1,5 +1,5 @@
-//! Decides to which addresses the origin sends requests that callers ask for, as webhooks: public ones, and those of networks that the
-//! operator allows.
+//! Decides to which addresses the origin sends requests for callers, such as webhooks: public addresses, and those of
+//! networks that the operator allows.
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -35,7 +35,7 @@ pub(super) fn console(text: &str) -> Result<ConsoleConfig, String> {
     value::switch(text, ConsoleConfig::Served, ConsoleConfig::Off)
 }
 
-/// Who may set the client id by which an issuer's users sign in to the console.
+/// Says who may set an issuer's client id, with which the issuer's users sign in to the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignInClients {
     OfOperator,

@@ -30,10 +30,11 @@ pub(in crate::query::plan) fn restricted(
     condition: Option<Predicate>,
     rule: Option<Predicate>,
 ) -> Result<Option<Predicate>, Problem> {
-    let restricted = match rule {
-        Some(rule) => and(condition.map(|condition| guarded_by(&Arc::new(rule.clone()), condition)), Some(rule)),
-        None => condition,
+    let condition = match (condition, &rule) {
+        (Some(slow), Some(rule)) if slow.is_slow() => Some(guarded_by(&Arc::new(rule.clone()), slow)),
+        (condition, _) => condition,
     };
+    let restricted = and(condition, rule);
     match restricted.as_ref().map_or(0, Predicate::values) {
         0..=SQL_PARAMS_MAX_COUNT => Ok(restricted),
         values => Err(Problem::new(
@@ -100,7 +101,7 @@ impl ReadRules {
                 false => rule,
             }))
         });
-        let ruled = (0..=joins.len()).filter(|at| read_rule(*at, scope).is_some()).collect();
+        let ruled = (0..=joins.len()).filter(|at| scope.access(*at).condition(Action::Read).is_some()).collect();
         Ok(Self { guards: guards.collect(), condition: read_rule(kept, scope), ruled })
     }
 
