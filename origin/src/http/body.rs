@@ -243,7 +243,8 @@ pub(super) fn is_expecting(version: Version, headers: &HeaderMap) -> bool {
     version == Version::HTTP_11 && headers.contains_key(EXPECT)
 }
 
-/// Maximum read of a body that nobody reads: many clients read the response only after they have sent the body.
+/// Maximum bytes of an unused body that are read and discarded: many clients read the response only after they have sent
+/// the body.
 pub(super) const DRAIN_MAX_BYTES: usize = 64 * 1024 * 1024;
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -92,7 +92,7 @@ pub struct Column {
     pub checks: Vec<String>,
     /// The names of the full-text indexes that have this column.
     pub full_text: Vec<String>,
-    /// Whether another index than a full-text one has this column. Foreign keys refer only to such columns.
+    /// Whether an index other than a full-text one contains the column. Foreign keys can refer only to such columns.
     pub indexed: bool,
     pub values: Arc<Members>,
     /// The referenced table may be in another database.

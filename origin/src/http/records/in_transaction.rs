@@ -217,7 +217,7 @@ impl InTransaction<'_, '_> {
     ) -> Result<Vec<Vec<Param>>, Failure> {
         let mut keys = reread.keys();
         if self.scope.is_ruled() {
-            // Locks of records that only the rule excludes would tell others of them, and make them wait.
+            // The keys are read without locks first: locks on records that the rule hides would reveal them, and block their owners.
             let found = self.limited_keys(sql::select(keys.clone(), self.scope), reread, max_affected).await?;
             keys = keys.among(reread.among(&found));
         }

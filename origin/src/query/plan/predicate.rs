@@ -24,8 +24,8 @@ pub enum Predicate {
     /// An empty list is false.
     Any(Vec<Predicate>),
     Not(Box<Predicate>),
-    /// The slow tests of the second condition run only on records that meet the first: what holds them is NULL for other
-    /// records.
+    /// The slow tests of the second condition run only on records that meet the first. For other records, the part of the
+    /// condition that contains these tests is NULL.
     Guarded(Arc<Predicate>, Box<Predicate>),
     Untrue(Box<Predicate>),
     Exists(Box<Exists>),

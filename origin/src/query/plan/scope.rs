@@ -24,8 +24,7 @@ pub struct Scope<'a> {
     is_guarded: bool,
 }
 
-/// A condition on the records of `scope`, without which no slow test runs: none of the scope, and none of the subqueries
-/// in it.
+/// A condition on the records of `scope`. Slow tests of this scope and of its subqueries run only on records that meet it.
 #[derive(Clone, Copy, Debug)]
 pub struct Guard<'a> {
     pub scope: &'a Scope<'a>,
@@ -131,7 +130,7 @@ impl<'a> Scope<'a> {
         self.root.table()
     }
 
-    /// Whether the caller may change or read some records of the root table only.
+    /// Whether a rule limits which records of the root table the caller may change or read.
     pub fn is_ruled(&self) -> bool {
         [Action::Update, Action::Read].into_iter().any(|action| self.root.condition(action).is_some())
     }

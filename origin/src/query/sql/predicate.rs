@@ -36,7 +36,7 @@ pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) 
     }
 }
 
-/// Joins the parts that are slow by themselves, if they need guards, so that the guards are written and evaluated once.
+/// If the parts need guards, puts all slow ones into one part, so that the guards are written and evaluated once.
 fn slow_together(scope: &Scope<'_>, parts: Vec<Predicate>) -> Vec<Predicate> {
     if !scope.needs_guards() {
         return parts;
