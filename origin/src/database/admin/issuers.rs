@@ -28,7 +28,7 @@ pub struct IssuerRow {
     /// The grant for each value of the claim `role_claim`. If the claim is a text that is no key of this map, the text
     /// is itself the name of a role. Of a list, only items that are keys of this map count.
     pub role_map: BTreeMap<String, KeyGrant>,
-    /// The id by which the issuer knows the console; `None` if its users don't sign in there.
+    /// The OAuth client id of the console at this issuer; `None` if the issuer's users can't sign in to the console.
     pub client_id: Option<String>,
     pub created_at: u64,
 }

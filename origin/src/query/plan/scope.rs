@@ -172,7 +172,7 @@ impl<'a> Scope<'a> {
         self.table(column_ref.source).column(column_ref.column)
     }
 
-    /// The same tables for a subquery in the statement, in which each column must be named with its table.
+    /// These tables as a subquery of the statement sees them: each column is written with its table's name.
     pub fn seen_from_subquery(&self) -> Self {
         Self { root_name: Some(self.name(0)), guards: None, is_guarded: false, ..self.clone() }
     }

@@ -42,7 +42,7 @@ pub(in crate::query::plan) fn restricted(
             format!("The conditions have {values} values; MariaDB takes {SQL_PARAMS_MAX_COUNT} in one statement."),
         )
         .with_hint(
-            "Ask for the records in several requests. Beside a pattern, the values of a role's rule count twice.",
+            "Ask in several requests. With a pattern among the conditions, each value of the role's rule counts twice.",
         )),
     }
 }
@@ -66,10 +66,10 @@ fn guarded_by(rule: &Arc<Predicate>, condition: Predicate) -> Predicate {
     }
 }
 
-/// The rules of the tables of a statement, for its WHERE.
+/// The rules that a statement's WHERE needs, after the rules of joined tables were added to ON.
 pub(in crate::query::plan) struct ReadRules {
     condition: Option<Predicate>,
-    /// The rules of the other tables, whose conditions are in ON.
+    /// The rules in ON. In WHERE they only limit on which records slow tests run.
     guards: Vec<Arc<Predicate>>,
     /// The tables that have rules.
     ruled: Vec<usize>,
@@ -115,8 +115,9 @@ impl ReadRules {
     }
 }
 
-/// Fails if the condition searches a table while the statement reads another one by a rule. MariaDB begins a search while
-/// it optimises, and only if faster conditions hold: the search's time and errors would reveal hidden records.
+/// Fails if the condition has a full-text search while the statement also reads another table with a rule. MariaDB begins
+/// a search while it optimises, and only if comparisons on that table's records hold: the search's time and errors would
+/// reveal hidden records.
 fn check_searches(condition: &Predicate, ruled: &[usize]) -> Result<(), Problem> {
     let subqueries = condition.subqueries();
     let searched_here = condition.searched();
