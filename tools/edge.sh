@@ -26,7 +26,8 @@ target/debug/bindgen target/wasm32-unknown-unknown/edge/edge.wasm "$parts"
 # compressed file would be 2 % larger.
 "$bin/wasm-opt" --code-folding --duplicate-function-elimination --remove-unused-brs --rse --vacuum \
   --optimize-instructions --duplicate-function-elimination --dae-optimizing --coalesce-locals --reorder-locals \
-  --strip-debug --strip-producers --enable-mutable-globals --enable-sign-ext --enable-nontrapping-float-to-int \
+  --merge-blocks --rse --vacuum --optimize-instructions --remove-unused-module-elements \
+  --strip-debug --strip-producers --strip-target-features --enable-mutable-globals --enable-sign-ext --enable-nontrapping-float-to-int \
   --enable-bulk-memory --enable-multivalue --enable-reference-types --enable-exception-handling \
   "$parts/worker_bg.wasm" -o "$parts/index_bg.wasm"
 # workerd takes a module of wasm as a plain import.
