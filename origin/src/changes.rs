@@ -29,7 +29,7 @@ pub use token::{Meaning, Place, Token, TokenFault};
 use crate::config::ChangesConfig;
 use crate::database::log_reader::{LogError, LogSource, ResyncReason};
 use crate::database::{DbError, Hosts};
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{ProjectQuota, QuotaGuard};
 use crate::system::keys::Caller;
 use shared::error::{ErrorCode, Problem};
 use shared::ident::shown;
@@ -117,14 +117,14 @@ impl Changes {
         self.config == ChangesConfig::Served
     }
 
-    pub fn slot(&self, caller: &Caller, subscriptions: &[Subscription]) -> Result<Guard, Problem> {
+    pub fn slot(&self, caller: &Caller, subscriptions: &[Subscription]) -> Result<QuotaGuard, Problem> {
         let weight = 1 + format!("{subscriptions:?}").len() / FOLLOWER_BYTES;
         let slot = self.followers.try_take_as(caller.project(), caller.key_id(), weight as u64);
         slot.map_err(|refused| refused.into_problem("requests for changes"))
     }
 
     /// Adds to a request's slot what its planned subscriptions weigh.
-    pub fn weigh(&self, slot: &mut Guard, subscriptions: &Subscriptions) -> Result<(), Problem> {
+    pub fn weigh(&self, slot: &mut QuotaGuard, subscriptions: &Subscriptions) -> Result<(), Problem> {
         let tables: HashMap<_, _> = subscriptions.all.iter().map(|one| (one.path(), one.table())).collect();
         let columns: usize = tables.values().map(|table| table.all_columns().len()).sum();
         let fields: usize = subscriptions.all.iter().map(|one| one.plan().own_fields()).sum();

@@ -51,11 +51,11 @@ struct Waiter {
     project: ProjectName,
     caller: Uuid,
     amount: u64,
-    grant: oneshot::Sender<Guard>,
+    grant: oneshot::Sender<QuotaGuard>,
 }
 
 #[derive(Debug)]
-pub struct Guard {
+pub struct QuotaGuard {
     inner: Arc<QuotaState>,
     project: ProjectName,
     caller: Uuid,
@@ -128,11 +128,11 @@ impl ProjectQuota {
         self.inner.taken().queue.len()
     }
 
-    pub fn try_take(&self, project: &ProjectName, amount: u64) -> Result<Guard, Refused> {
+    pub fn try_take(&self, project: &ProjectName, amount: u64) -> Result<QuotaGuard, Refused> {
         self.try_take_as(project, Uuid::nil(), amount)
     }
 
-    pub fn try_take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Result<Guard, Refused> {
+    pub fn try_take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Result<QuotaGuard, Refused> {
         self.inner.add(&mut self.inner.taken(), project, caller, amount)?;
         Ok(self.guard(project, caller, amount))
     }
@@ -143,18 +143,18 @@ impl ProjectQuota {
     }
 
     /// Takes an amount even beyond the limits: for what exists already and can't be given up.
-    pub fn take_beyond(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Guard {
+    pub fn take_beyond(&self, project: &ProjectName, caller: Uuid, amount: u64) -> QuotaGuard {
         self.inner.count(&mut self.inner.taken(), project, caller, amount);
         self.guard(project, caller, amount)
     }
 
     /// Waits for an amount. Callers need a timeout, because an amount above one of the limits is never granted.
-    pub async fn take(&self, project: &ProjectName, amount: u64) -> Guard {
+    pub async fn take(&self, project: &ProjectName, amount: u64) -> QuotaGuard {
         self.take_as(project, Uuid::nil(), amount).await
     }
 
     /// Waits for an amount. Projects take turns; within a project the caller that uses least is served first.
-    pub async fn take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Guard {
+    pub async fn take_as(&self, project: &ProjectName, caller: Uuid, amount: u64) -> QuotaGuard {
         let (place, granted) = {
             let mut taken = self.inner.taken();
             if self.inner.add(&mut taken, project, caller, amount).is_ok() {
@@ -173,12 +173,12 @@ impl ProjectQuota {
         }
     }
 
-    fn guard(&self, project: &ProjectName, caller: Uuid, amount: u64) -> Guard {
-        Guard { inner: Arc::clone(&self.inner), project: project.clone(), caller, amount }
+    fn guard(&self, project: &ProjectName, caller: Uuid, amount: u64) -> QuotaGuard {
+        QuotaGuard { inner: Arc::clone(&self.inner), project: project.clone(), caller, amount }
     }
 }
 
-impl Guard {
+impl QuotaGuard {
     pub fn holder(&self) -> (&ProjectName, Uuid) {
         (&self.project, self.caller)
     }
@@ -190,7 +190,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for QuotaGuard {
     fn drop(&mut self) {
         let mut taken = self.inner.taken();
         taken.whole -= self.amount;
@@ -284,7 +284,7 @@ impl QuotaState {
         &self,
         taken: &mut Taken,
         (project, caller, amount): (&ProjectName, Uuid, u64),
-        grant: oneshot::Sender<Guard>,
+        grant: oneshot::Sender<QuotaGuard>,
     ) -> u64 {
         taken.serial += 1;
         let serial = taken.serial;
@@ -293,7 +293,7 @@ impl QuotaState {
         serial
     }
 
-    fn serve(inner: &Arc<Self>, taken: &mut Taken) -> Vec<Guard> {
+    fn serve(inner: &Arc<Self>, taken: &mut Taken) -> Vec<QuotaGuard> {
         let mut refused = Vec::new();
         loop {
             let allowed = taken
@@ -317,7 +317,7 @@ impl QuotaState {
                 held.served = serial;
             });
             if let Some(waiter) = taken.dequeue(inner, at) {
-                let guard = Guard { inner: Arc::clone(inner), project, caller, amount };
+                let guard = QuotaGuard { inner: Arc::clone(inner), project, caller, amount };
                 refused.extend(waiter.grant.send(guard).err());
             }
         }

@@ -19,7 +19,7 @@ use crate::media::resumable::{ResumableUploads, UploadTerms};
 use crate::media::sign::UrlSigner;
 use crate::media::store::Watch;
 use crate::metrics::{Metrics, Readings};
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{ProjectQuota, QuotaGuard};
 use crate::query::cursor::PageTokens;
 use crate::rates::Rates;
 use crate::recent::Recent;
@@ -200,7 +200,7 @@ impl ServiceState {
         self.projects.undroppable(project).await.map_err(ProjectError::into_problem)
     }
 
-    pub async fn management_slot(&self, project: &ProjectName) -> Result<Guard, Problem> {
+    pub async fn management_slot(&self, project: &ProjectName) -> Result<QuotaGuard, Problem> {
         let slot = tokio::time::timeout(self.pools.wait_timeout(), self.management_slots.take(project, 1)).await;
         slot.map_err(|_| {
             Problem::new(ErrorCode::Overloaded, "Too many requests manage keys, roles and databases already.")

@@ -3,12 +3,13 @@
 //!
 //! ```text
 //! dispatch: the lease in MariaDB → a courier for each webhook that is not paused
-//! Courier: the changes after the position → one delivery at a time → the position after it
+//! Courier: the changes after the position → one delivery at a time → Recorder: its outcome, the position after it
 //! Sender: one attempt, to allowed addresses only
 //! ```
 
 mod courier;
 mod dispatch;
+mod recorder;
 mod schedule;
 mod sender;
 mod signature;
@@ -16,7 +17,7 @@ mod signature;
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, DeliveryRow, DeliveryState, WEBHOOK_CONNECTIONS, WebhookRow};
 use crate::networks::Networks;
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{ProjectQuota, QuotaGuard};
 use crate::secret::InstallationSecret;
 use futures_util::future::BoxFuture;
 use ipnet::IpNet;
@@ -83,7 +84,7 @@ pub struct ChangePage {
     pub changes: Vec<Vec<u8>>,
     pub next: String,
     /// Missing if there are no changes.
-    pub slot: Option<Guard>,
+    pub slot: Option<QuotaGuard>,
 }
 
 #[derive(Debug)]
@@ -191,7 +192,7 @@ impl Webhooks {
         }
     }
 
-    async fn slot(&self, webhook: &WebhookRow) -> Guard {
+    async fn slot(&self, webhook: &WebhookRow) -> QuotaGuard {
         self.0.in_flight.take_as(&webhook.project, webhook.id, 1).await
     }
 

@@ -6,7 +6,7 @@ use super::ChangesError;
 use super::token::Place;
 use crate::database::log_position::LogPosition;
 use crate::database::log_reader::{FollowedTables, LogExtent, LogPiece, LogReader, LogSource, TableFacts};
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{ProjectQuota, QuotaGuard};
 use shared::ident::ProjectName;
 use shared::operation::TablePath;
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ pub struct CatchUp {
     rows_read: u64,
     /// Whether the log's end was read: MariaDB then closes the connection.
     has_ended: bool,
-    _slot: Guard,
+    _slot: QuotaGuard,
 }
 
 /// The shares of connections that read the log for callers who are behind.

@@ -15,7 +15,7 @@ use crate::database::log_reader::{LogPiece, LoggedTable, RowChange, TableFacts};
 use crate::database::position::Gtid;
 use crate::database::run::images::SeenRows;
 use crate::database::{DbError, Lessee, Pools};
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{ProjectQuota, QuotaGuard};
 use crate::query::sql::ImageColumn;
 use builder::Builder;
 use futures_util::future::try_join_all;
@@ -58,7 +58,7 @@ pub struct Page {
     /// Whether the page reached the end of the log.
     pub up_to_date: bool,
     /// The memory of a long page, as JSON and in an answer.
-    pub held: Option<Guard>,
+    pub held: Option<QuotaGuard>,
 }
 
 pub struct Pager<'a> {
@@ -285,7 +285,7 @@ impl Pager<'_> {
 
     /// Takes memory for a read. If there is none now, returns `None` for a page with changes, which ends instead: pages
     /// that wait for memory must hold none.
-    async fn take(&self, builder: &Builder, bytes: u64) -> Result<Option<Guard>, Problem> {
+    async fn take(&self, builder: &Builder, bytes: u64) -> Result<Option<QuotaGuard>, Problem> {
         let Lessee { project, caller, .. } = self.lessee;
         match self.memory.try_take_as(project, caller, bytes) {
             Ok(held) => Ok(Some(held)),

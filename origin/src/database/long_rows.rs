@@ -3,7 +3,7 @@
 
 use super::DbError;
 use super::run::related::size;
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{ProjectQuota, QuotaGuard};
 use mysql_async::Row;
 use shared::ident::ProjectName;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) struct AnswersLongRows {
     all: LongRows,
     project: ProjectName,
     caller: Uuid,
-    held: Option<Guard>,
+    held: Option<QuotaGuard>,
 }
 
 impl LongRows {
@@ -48,7 +48,7 @@ impl LongRows {
         project: &ProjectName,
         caller: Uuid,
         bytes: usize,
-    ) -> Result<Option<Guard>, DbError> {
+    ) -> Result<Option<QuotaGuard>, DbError> {
         if bytes < LONG_ROW_MIN_BYTES {
             return Ok(None);
         }

@@ -23,7 +23,7 @@ use shared::ident::ProjectName;
 use super::error::HostLost;
 use super::hosts::{HostPools, Hosts};
 use super::retry::Retries;
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{ProjectQuota, QuotaGuard};
 
 pub(crate) use self::error::exists;
 pub use self::error::{TableError, WriteError};
@@ -88,7 +88,7 @@ struct ProjectConn {
     // Dropped before `_share`: the connection must be back in the pool when the next request of the project gets the
     // share.
     conn: Conn,
-    _share: Option<Guard>,
+    _share: Option<QuotaGuard>,
 }
 
 impl MediaTable {

@@ -17,7 +17,7 @@ use super::hosts::{Hosts, HostsGauge};
 use super::long_rows::LongRows;
 use super::position::{POLL_MAX, POLL_MIN, Position, REPLICA_WAIT, WAIT_TIMEOUT};
 use crate::histogram::Durations;
-use crate::project_quota::{self, Guard, ProjectQuota};
+use crate::project_quota::{self, ProjectQuota, QuotaGuard};
 use deadpool::managed::{self, Metrics, Timeouts};
 use shared::ident::ProjectName;
 use shared::key::Access;
@@ -393,7 +393,7 @@ pub(super) struct QueueTicket {
     /// The counter [`Pools::waiting`]; `None` if the account had fewer than `size` tickets when this ticket was taken.
     /// Such a request may have to wait too: [`Pools::lease`] drops its ticket as soon as it has a connection.
     queue: Option<Arc<AtomicUsize>>,
-    _share: Option<Guard>,
+    _share: Option<QuotaGuard>,
 }
 
 fn beyond(count: usize) -> usize {

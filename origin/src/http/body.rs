@@ -1,7 +1,7 @@
 //! Reads request bodies: JSON (or an insert's CSV or NDJSON) as a whole and within memory limits, uploads in
 //! chunks. A body must arrive at a minimum rate. The body of a refused request is discarded.
 
-use crate::project_quota::{Guard, ProjectQuota, Refused};
+use crate::project_quota::{ProjectQuota, QuotaGuard, Refused};
 use crate::service_state::{Bounds, ServiceState};
 use axum::body::{Body, HttpBody};
 use axum::http::header::EXPECT;
@@ -64,7 +64,7 @@ impl HttpBody for ReceivedBody {
 /// A request body in memory. Its bytes beyond [`FREE_BYTES`] count against the memory limit until it is dropped.
 #[derive(Default)]
 pub(super) struct CountedBody {
-    guard: Option<Guard>,
+    guard: Option<QuotaGuard>,
     counted: usize,
     bytes: Bytes,
 }
@@ -102,7 +102,7 @@ pub(super) struct Holder<'a> {
 }
 
 impl Holder<'_> {
-    fn take(&self, bytes: u64) -> Result<Guard, Refused> {
+    fn take(&self, bytes: u64) -> Result<QuotaGuard, Refused> {
         self.shares.try_take_as(self.project, self.caller, bytes)
     }
 }

@@ -18,7 +18,7 @@ use crate::database::log_reader::{ResyncReason, TableFacts};
 use crate::database::position::WAIT_TIMEOUT;
 use crate::database::run::snapshot::log_facts;
 use crate::database::schema_cache::SchemaAge;
-use crate::project_quota::Guard;
+use crate::project_quota::QuotaGuard;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use async_stream::try_stream;
@@ -175,7 +175,7 @@ impl Reader {
         Ok(reader)
     }
 
-    fn weigh(&self, slot: &mut Guard) -> Result<(), Problem> {
+    fn weigh(&self, slot: &mut QuotaGuard) -> Result<(), Problem> {
         self.app.changes.weigh(slot, &self.subscriptions)
     }
 
@@ -213,10 +213,10 @@ impl Reader {
         context: &RequestContext,
         call: &ChangesCall,
         place: Option<Place>,
-        slot: Guard,
+        slot: QuotaGuard,
     ) -> Result<Response, ChangesError> {
         match (place, call.snapshot, self.form) {
-            (None, true, _) => self.snapshot(context, slot).await,
+            (None, true, _) => Box::pin(self.snapshot(context, slot)).await,
             (Some(place), _, ChangesForm::Events) => {
                 self.reached(context, &place).await?;
                 let page = self.page(&place).await?;
@@ -231,7 +231,7 @@ impl Reader {
                 Ok(response)
             }
             (None, false, form) => {
-                let page = Page { next: self.now(context).await?, up_to_date: true, ..Page::default() };
+                let page = Page { next: Box::pin(self.now(context)).await?, up_to_date: true, ..Page::default() };
                 match form {
                     ChangesForm::Events => Ok(self.events(context, None, page, slot)),
                     ChangesForm::Page | ChangesForm::Lines => Ok(self.whole(&page)),
@@ -252,7 +252,8 @@ impl Reader {
     async fn reached(&self, context: &RequestContext, place: &Place) -> Result<Place, ChangesError> {
         let until = Instant::now() + WAIT_TIMEOUT;
         loop {
-            let now = self.now(context).await?;
+            // Boxed, as below: the future of a waiting request or stream would have the size of its largest part.
+            let now = Box::pin(self.now(context)).await?;
             match place.check(&now) {
                 Err(_) if Instant::now() < until => tokio::time::sleep(REACHED_POLL).await,
                 checked => return checked.map(|()| now),
@@ -261,10 +262,10 @@ impl Reader {
     }
 
     async fn page(&self, place: &Place) -> Result<Page, ChangesError> {
-        let page = self.pager().page(place.clone(), &self.tables).await?;
+        let page = Box::pin(self.pager().page(place.clone(), &self.tables)).await?;
         if !page.changes.is_empty() {
             let tables = self.tables.iter().map(|(table, _)| table);
-            check_databases(&self.app, &self.caller, tables, SchemaAge::Cached).await?;
+            Box::pin(check_databases(&self.app, &self.caller, tables, SchemaAge::Cached)).await?;
         }
         Ok(page)
     }
@@ -308,7 +309,7 @@ impl Reader {
     }
 
     /// Counts the memory of a page's events, as long as the client has not read them.
-    fn held(&self, page: Page, bytes: usize) -> Result<Option<Guard>, Problem> {
+    fn held(&self, page: Page, bytes: usize) -> Result<Option<QuotaGuard>, Problem> {
         if page.held.is_some() {
             return Ok(page.held);
         }
@@ -358,7 +359,7 @@ impl Reader {
         context: &RequestContext,
         records: Option<SnapshotOfEvents>,
         first: Page,
-        slot: Guard,
+        slot: QuotaGuard,
     ) -> Response {
         let limits = StreamLimits::of_changes(context, slot);
         let guard = context.app().metrics.stream();

@@ -4,7 +4,7 @@
 use super::request_context::RequestContext;
 use super::stream::{self, StreamLimits};
 use crate::metrics::StreamGuard;
-use crate::project_quota::{Guard, Refused};
+use crate::project_quota::{QuotaGuard, Refused};
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use axum::body::HttpBody as _;
@@ -28,7 +28,7 @@ pub(super) fn check_held_bytes(app: &ServiceState, caller: &Caller) -> Result<()
     app.answers.check_as(caller.project(), caller.key_id()).map_err(refused)
 }
 
-pub(super) fn take(app: &ServiceState, caller: &Caller, bytes: u64) -> Result<Guard, Problem> {
+pub(super) fn take(app: &ServiceState, caller: &Caller, bytes: u64) -> Result<QuotaGuard, Problem> {
     app.answers.try_take_as(caller.project(), caller.key_id(), bytes).map_err(refused)
 }
 

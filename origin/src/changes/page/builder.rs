@@ -8,7 +8,7 @@ use crate::database::Lessee;
 use crate::database::log_position::LogPosition;
 use crate::database::position::Gtid;
 use crate::database::run::images::SeenRows;
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{ProjectQuota, QuotaGuard};
 use shared::limits::UNCOUNTED_ANSWER_MAX_BYTES;
 
 #[derive(Default)]
@@ -21,7 +21,7 @@ pub(super) struct Builder {
     pub(super) pending: Option<Pending>,
     pub(super) bytes: usize,
     /// The memory of `bytes`.
-    pub(super) held: Option<Guard>,
+    pub(super) held: Option<QuotaGuard>,
     pub(super) row_number: u64,
     /// The transaction within which the page begins, until the end of that transaction was read.
     pub(super) resumed_in: Option<Gtid>,

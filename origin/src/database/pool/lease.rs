@@ -6,7 +6,7 @@ use crate::database::error::DbError;
 use crate::database::long_rows::{AnswersLongRows, LongRows};
 use crate::database::position::Position;
 use crate::database::run::{SessionEffect, StatementStats};
-use crate::project_quota::Guard;
+use crate::project_quota::QuotaGuard;
 use deadpool::managed::Object;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ const POSITION_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Lease {
     object: Option<Object<Connector>>,
     stage: Stage,
-    turn: Option<Guard>,
+    turn: Option<QuotaGuard>,
     long_rows: LongRows,
 }
 
@@ -30,7 +30,7 @@ enum Stage {
 }
 
 impl Lease {
-    pub(super) fn new(object: Object<Connector>, turn: Guard, long_rows: LongRows) -> Self {
+    pub(super) fn new(object: Object<Connector>, turn: QuotaGuard, long_rows: LongRows) -> Self {
         Self { object: Some(object), stage: Stage::Idle, turn: Some(turn), long_rows }
     }
 

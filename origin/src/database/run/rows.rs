@@ -6,7 +6,7 @@ use crate::database::DbError;
 use crate::database::connection::Connection;
 use crate::database::json::Decoder;
 use crate::database::pool::{Lease, Lessee, Pools};
-use crate::project_quota::Guard;
+use crate::project_quota::QuotaGuard;
 use crate::query::catalog::Layout;
 use crate::query::plan::include::Included;
 use mysql_async::{Column, Row};
@@ -28,7 +28,7 @@ pub struct SecondConnection {
     pub caller: Uuid,
     /// Limits the requests that wait for a second connection while they hold a first connection: otherwise they could
     /// hold the whole pool and wait for each other.
-    pub guard: Guard,
+    pub guard: QuotaGuard,
 }
 
 impl SecondConnection {

@@ -8,7 +8,7 @@ use crate::database::run::snapshot::{SnapshotList, SnapshotPart, begin_snapshot,
 use crate::database::{DbError, Lease, ReadFrom};
 use crate::http::request_context::RequestContext;
 use crate::http::{respond, stream};
-use crate::project_quota::Guard;
+use crate::project_quota::QuotaGuard;
 use async_stream::try_stream;
 use axum::response::Response;
 use bytes::Bytes;
@@ -24,13 +24,13 @@ use std::time::Duration;
 pub(super) struct SnapshotOfEvents {
     pub(super) lease: Lease,
     pub(super) lists: Vec<SnapshotList>,
-    pub(super) connection: Guard,
+    pub(super) connection: QuotaGuard,
     pub(super) time: Duration,
 }
 
 impl Reader {
     /// Streams every matching record, then the token. An event stream goes on with changes.
-    pub(super) async fn snapshot(self, context: &RequestContext, slot: Guard) -> Result<Response, ChangesError> {
+    pub(super) async fn snapshot(self, context: &RequestContext, slot: QuotaGuard) -> Result<Response, ChangesError> {
         let mut lease = context.lease(ReadFrom::Primary).await?;
         log_facts(&mut lease, context.limit()).await??;
         let position = begin_snapshot(&mut lease, context.limit()).await?;

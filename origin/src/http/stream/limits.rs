@@ -3,7 +3,7 @@
 
 use crate::clock::now;
 use crate::http::request_context::RequestContext;
-use crate::project_quota::Guard;
+use crate::project_quota::QuotaGuard;
 use crate::service_state::ServiceState;
 use crate::system::keys::Caller;
 use shared::error::Problem;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(in crate::http) struct StreamLimits {
     pub(super) write_timeout: Duration,
     pub(super) over: Pin<Box<dyn Future<Output = ()> + Send>>,
-    pub(super) _slot: Option<Guard>,
+    pub(super) _slot: Option<QuotaGuard>,
     pub(super) request_id: RequestId,
 }
 
@@ -55,7 +55,7 @@ impl StreamLimits {
 
     /// The limits of a stream of changes, which holds no connection while it waits: it may last as long as its caller's key,
     /// token and role are valid.
-    pub(in crate::http) fn of_changes(context: &RequestContext, slot: Guard) -> Self {
+    pub(in crate::http) fn of_changes(context: &RequestContext, slot: QuotaGuard) -> Self {
         let (app, caller) = (context.app(), context.caller());
         let lifetime = caller.expires_at().map(|end| Duration::from_secs(end.saturating_sub(now())));
         let expired = async move {
@@ -79,7 +79,7 @@ impl StreamLimits {
     }
 
     /// Ends the stream after `total`. The slot is released when the stream has ended.
-    pub(in crate::http) fn within(self, total: Duration, slot: Guard) -> Self {
+    pub(in crate::http) fn within(self, total: Duration, slot: QuotaGuard) -> Self {
         Self { over: Box::pin(tokio::time::sleep(total)), _slot: Some(slot), ..self }
     }
 }

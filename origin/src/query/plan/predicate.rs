@@ -1,4 +1,4 @@
-//! Conditions of statements, and what their parts mean for locks, guards and caches.
+//! Conditions of statements, and what their parts mean for locks, caches and the time that they take.
 
 use super::related::Exists;
 use super::{ColumnRef, Expression, Operand, Param, Search, SqlConversion};
@@ -26,7 +26,7 @@ pub enum Predicate {
     Not(Box<Predicate>),
     /// The slow tests of the second condition run only on records that meet the first. For other records, the part of the
     /// condition that contains these tests is NULL.
-    Guarded(Arc<Predicate>, Box<Predicate>),
+    SlowOnlyWhere(Arc<Predicate>, Box<Predicate>),
     Untrue(Box<Predicate>),
     Exists(Box<Exists>),
 }
@@ -41,10 +41,10 @@ impl Predicate {
             Self::In(_, operands) => operands.len(),
             Self::All(parts) | Self::Any(parts) => all(parts),
             Self::Not(part) | Self::Untrue(part) => part.values(),
-            // The guard is written again in each subquery.
-            Self::Guarded(guard, part) => {
+            // The first condition is written again in each subquery.
+            Self::SlowOnlyWhere(limit, part) => {
                 let subqueries = part.count(&|part| matches!(part, Self::Exists(_)));
-                guard.values() * (1 + subqueries) + part.values()
+                limit.values() * (1 + subqueries) + part.values()
             }
             Self::Exists(exists) => exists.filter.as_ref().map_or(0, Self::values),
         }
@@ -55,7 +55,7 @@ impl Predicate {
         let inner = match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().map(|part| part.count(test)).sum(),
             Self::Not(part) | Self::Untrue(part) => part.count(test),
-            Self::Guarded(guard, part) => guard.count(test) + part.count(test),
+            Self::SlowOnlyWhere(limit, part) => limit.count(test) + part.count(test),
             Self::Exists(exists) => exists.filter.as_ref().map_or(0, |filter| filter.count(test)),
             Self::Compare(..)
             | Self::Same(..)
@@ -101,15 +101,17 @@ impl Predicate {
         }
     }
 
-    pub(in crate::query::plan) fn is_slow(&self) -> bool {
+    pub(in crate::query::plan) fn has_slow_test(&self) -> bool {
         self.has(&Self::is_slow_test)
     }
 
     /// Whether the condition has a slow test outside of its subqueries.
-    pub fn is_slow_itself(&self) -> bool {
+    pub fn has_slow_test_outside_subqueries(&self) -> bool {
         match self {
-            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::is_slow_itself),
-            Self::Not(part) | Self::Untrue(part) | Self::Guarded(_, part) => part.is_slow_itself(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().any(Self::has_slow_test_outside_subqueries),
+            Self::Not(part) | Self::Untrue(part) | Self::SlowOnlyWhere(_, part) => {
+                part.has_slow_test_outside_subqueries()
+            }
             Self::Exists(_) => false,
             test => test.is_slow_test(),
         }
@@ -123,7 +125,7 @@ impl Predicate {
     pub(in crate::query::plan) fn searched(&self) -> Vec<usize> {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::searched).collect(),
-            Self::Not(part) | Self::Untrue(part) | Self::Guarded(_, part) => part.searched(),
+            Self::Not(part) | Self::Untrue(part) | Self::SlowOnlyWhere(_, part) => part.searched(),
             Self::Match(search) => search.columns.iter().map(|column_ref| column_ref.source).collect(),
             _ => Vec::new(),
         }
@@ -138,7 +140,9 @@ impl Predicate {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::subqueries).collect(),
             Self::Not(part) | Self::Untrue(part) => part.subqueries(),
-            Self::Guarded(guard, part) => [guard.as_ref(), &**part].into_iter().flat_map(Self::subqueries).collect(),
+            Self::SlowOnlyWhere(limit, part) => {
+                [limit.as_ref(), &**part].into_iter().flat_map(Self::subqueries).collect()
+            }
             Self::Exists(exists) => vec![exists],
             Self::Compare(..)
             | Self::Same(..)

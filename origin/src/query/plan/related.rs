@@ -267,10 +267,10 @@ pub struct RelatedNames {
 
 impl RelatedNames {
     /// Returns names that no table has of which columns are named in the subquery: those of the outer statement, and of
-    /// the guards. A rule of a role is resolved once for all statements, so that only the rendered statement tells what
-    /// is free.
+    /// the limits of slow tests. A rule of a role is resolved once for all statements, so that only the rendered statement
+    /// tells what is free.
     pub fn free(outer: &Scope<'_>) -> Self {
-        let scopes = || outer.guards().map(|guard| guard.scope).chain([outer]);
+        let scopes = || outer.slow_test_limits().map(|limit| limit.scope).chain([outer]);
         let taken = || scopes().flat_map(|scope| (0..scope.size()).map(|source| scope.name(source).as_str()));
         let is_free = |name: &TableName| taken().all(|taken| !taken.eq_ignore_ascii_case(name.as_str()));
         let numbered = |number| ["related", "link"].map(|word| TableName::numbered(word, number));

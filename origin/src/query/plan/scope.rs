@@ -19,14 +19,15 @@ pub struct Scope<'a> {
     related: &'a [RelatedTable],
     references: &'a [RelatedTable],
     action: Action,
-    guards: Option<&'a Guard<'a>>,
-    /// Whether the guards are written already around what is written now.
-    is_guarded: bool,
+    slow_test_limit: Option<&'a SlowTestLimit<'a>>,
+    /// Whether the limit is written already, around the part that is written now.
+    is_limit_written: bool,
 }
 
-/// A condition on the records of `scope`. Slow tests of this scope and of its subqueries run only on records that meet it.
+/// Slow tests of `scope` and of its subqueries run only on records of `scope` that meet `condition`: the time that such
+/// tests take on a record that the caller may not read would tell what the record holds.
 #[derive(Clone, Copy, Debug)]
-pub struct Guard<'a> {
+pub struct SlowTestLimit<'a> {
     pub scope: &'a Scope<'a>,
     pub condition: &'a Predicate,
 }
@@ -46,8 +47,8 @@ impl<'a> Scope<'a> {
             related: &[],
             references: &[],
             action: Action::Read,
-            guards: None,
-            is_guarded: false,
+            slow_test_limit: None,
+            is_limit_written: false,
         }
     }
 
@@ -72,26 +73,26 @@ impl<'a> Scope<'a> {
         Self { references, ..self }
     }
 
-    pub fn guarded(&self, guard: &'a Guard<'a>) -> Self {
-        Self { guards: Some(guard), is_guarded: false, ..self.clone() }
+    pub fn with_slow_test_limit(&self, limit: &'a SlowTestLimit<'a>) -> Self {
+        Self { slow_test_limit: Some(limit), is_limit_written: false, ..self.clone() }
     }
 
-    /// Takes over the guards of the outer scope.
+    /// Takes over the limit of the outer scope.
     pub fn within(self, outer: &Self) -> Self {
-        Self { guards: outer.guards, ..self }
+        Self { slow_test_limit: outer.slow_test_limit, ..self }
     }
 
-    pub fn needs_guards(&self) -> bool {
-        self.guards.is_some() && !self.is_guarded
+    pub fn must_limit_slow_tests(&self) -> bool {
+        self.slow_test_limit.is_some() && !self.is_limit_written
     }
 
-    pub fn within_guards(&self) -> Self {
-        Self { is_guarded: true, ..self.clone() }
+    pub fn within_slow_test_limits(&self) -> Self {
+        Self { is_limit_written: true, ..self.clone() }
     }
 
-    /// The guards of this scope and of those around it.
-    pub fn guards(&self) -> impl Iterator<Item = &'a Guard<'a>> + use<'a> {
-        std::iter::successors(self.guards, |guard| guard.scope.guards)
+    /// The limits of this scope and of those around it.
+    pub fn slow_test_limits(&self) -> impl Iterator<Item = &'a SlowTestLimit<'a>> + use<'a> {
+        std::iter::successors(self.slow_test_limit, |limit| limit.scope.slow_test_limit)
     }
 
     pub(super) fn references(&self) -> &'a [RelatedTable] {
@@ -174,7 +175,7 @@ impl<'a> Scope<'a> {
 
     /// These tables as a subquery of the statement sees them: each column is written with its table's name.
     pub fn seen_from_subquery(&self) -> Self {
-        Self { root_name: Some(self.name(0)), guards: None, is_guarded: false, ..self.clone() }
+        Self { root_name: Some(self.name(0)), slow_test_limit: None, is_limit_written: false, ..self.clone() }
     }
 
     /// The tables that the join condition of the table with index `source` may name.

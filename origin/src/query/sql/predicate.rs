@@ -4,7 +4,7 @@ use super::builder::Builder;
 use super::{expression, select};
 use crate::query::catalog::{CaseSensitivity, Kind};
 use crate::query::plan::related::{Exists, RelatedNames};
-use crate::query::plan::scope::{Guard, Scope};
+use crate::query::plan::scope::{Scope, SlowTestLimit};
 use crate::query::plan::{ColumnRef, LikePattern, Operand, Predicate, SqlConversion};
 use shared::operation::filter::Comparison;
 
@@ -14,39 +14,44 @@ pub(super) fn filter(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate)
 }
 
 pub(super) fn write(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
-    if !scope.needs_guards() || !predicate.is_slow_itself() {
-        return unguarded(sql, scope, predicate);
+    if !scope.must_limit_slow_tests() || !predicate.has_slow_test_outside_subqueries() {
+        return write_unlimited(sql, scope, predicate);
     }
     match predicate {
-        Predicate::Guarded(..) => unguarded(sql, scope, predicate),
-        Predicate::All(parts) if !parts.iter().all(Predicate::is_slow_itself) => {
-            group(sql, " AND ", slow_together(scope, parts), |sql, part| write(sql, scope, part));
+        Predicate::SlowOnlyWhere(..) => write_unlimited(sql, scope, predicate),
+        Predicate::All(parts) if !parts.iter().all(Predicate::has_slow_test_outside_subqueries) => {
+            group(sql, " AND ", group_slow_tests(scope, parts), |sql, part| write(sql, scope, part));
         }
         slow => {
             // MariaDB replaces columns by the constants that they are compared with elsewhere in the statement, also in an
             // IF, and may then run a test before it has tested any other condition. It leaves subqueries as they are.
-            sql.syntax("IF(EXISTS (SELECT 1 FROM DUAL WHERE ").joined(" AND ", scope.guards(), |sql, guard| {
-                write(sql, &guard.scope.seen_from_subquery(), guard.condition.clone());
-            });
+            sql.syntax("IF(EXISTS (SELECT 1 FROM DUAL WHERE ").joined(
+                " AND ",
+                scope.slow_test_limits(),
+                |sql, limit| {
+                    write(sql, &limit.scope.seen_from_subquery(), limit.condition.clone());
+                },
+            );
             // NULL, as for the missing record of a LEFT JOIN: FALSE would become TRUE in a NOT.
             sql.syntax("), ");
-            unguarded(sql, &scope.within_guards(), slow);
+            write_unlimited(sql, &scope.within_slow_test_limits(), slow);
             sql.syntax(", NULL)");
         }
     }
 }
 
-/// If the parts need guards, puts all slow ones into one part, so that the guards are written and evaluated once.
-fn slow_together(scope: &Scope<'_>, parts: Vec<Predicate>) -> Vec<Predicate> {
-    if !scope.needs_guards() {
+/// If slow tests are limited, puts all parts that have some into one part, so that the limits are written and evaluated
+/// once.
+fn group_slow_tests(scope: &Scope<'_>, parts: Vec<Predicate>) -> Vec<Predicate> {
+    if !scope.must_limit_slow_tests() {
         return parts;
     }
-    let (slow, mut all): (Vec<_>, Vec<_>) = parts.into_iter().partition(Predicate::is_slow_itself);
+    let (slow, mut all): (Vec<_>, Vec<_>) = parts.into_iter().partition(Predicate::has_slow_test_outside_subqueries);
     all.extend((!slow.is_empty()).then_some(Predicate::All(slow)));
     all
 }
 
-fn unguarded(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
+fn write_unlimited(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
     match predicate {
         Predicate::Compare(at, comparison, operand) => compare(sql, scope, at, comparison, operand),
         Predicate::In(_, operands) if operands.is_empty() => {
@@ -106,8 +111,8 @@ fn unguarded(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
             write(sql, scope, *inner);
             sql.syntax(")");
         }
-        Predicate::Guarded(guard, inner) => {
-            write(sql, &scope.guarded(&Guard { scope, condition: &guard }), *inner);
+        Predicate::SlowOnlyWhere(limit, inner) => {
+            write(sql, &scope.with_slow_test_limit(&SlowTestLimit { scope, condition: &limit }), *inner);
         }
         Predicate::Untrue(inner) => {
             sql.syntax("(");
@@ -137,8 +142,8 @@ fn exists(sql: &mut Builder, scope: &Scope<'_>, exists: Exists) {
 /// outer ones, and so begins at the best index; it would try a nested EXISTS for each record.
 fn of_subquery(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
     match predicate {
-        Predicate::All(parts) if !parts.iter().all(Predicate::is_slow_itself) => {
-            group(sql, " AND ", slow_together(scope, parts), |sql, part| of_subquery(sql, scope, part));
+        Predicate::All(parts) if !parts.iter().all(Predicate::has_slow_test_outside_subqueries) => {
+            group(sql, " AND ", group_slow_tests(scope, parts), |sql, part| of_subquery(sql, scope, part));
         }
         Predicate::Exists(subquery) if subquery.on.len() == 1 => {
             let Exists { table, joins, on, filter } = *subquery;
@@ -154,8 +159,8 @@ fn of_subquery(sql: &mut Builder, scope: &Scope<'_>, predicate: Predicate) {
             }
             sql.syntax(")");
         }
-        Predicate::Guarded(guard, inner) => {
-            of_subquery(sql, &scope.guarded(&Guard { scope, condition: &guard }), *inner);
+        Predicate::SlowOnlyWhere(limit, inner) => {
+            of_subquery(sql, &scope.with_slow_test_limit(&SlowTestLimit { scope, condition: &limit }), *inner);
         }
         other => write(sql, scope, other),
     }

@@ -27,7 +27,7 @@ use super::{Caller, KeyError, Keys};
 use crate::clock::now;
 use crate::database::admin::{Admin, AdminError, CONNECTIONS_MAX_COUNT, IssuerRow, KeyStatus, KeyVersion};
 use crate::database::single_flight::{LoadAborted, SingleFlight};
-use crate::project_quota::{Guard, ProjectQuota};
+use crate::project_quota::{ProjectQuota, QuotaGuard};
 use crate::query::plan::access::{CallerRole, Rights};
 use crate::query::role::Claims as RuleClaims;
 
@@ -413,7 +413,7 @@ async fn issuers(admin: &Admin, of: Option<&ProjectName>) -> Result<Vec<IssuerRo
     }
 }
 
-async fn lookup_slot(slots: &ProjectQuota, project: &ProjectName) -> Result<Guard, Problem> {
+async fn lookup_slot(slots: &ProjectQuota, project: &ProjectName) -> Result<QuotaGuard, Problem> {
     let slot = tokio::time::timeout(LOOKUP_WAIT_MAX, slots.take(project, 1)).await;
     slot.map_err(|_| Problem::new(ErrorCode::Overloaded, "Too many keys are looked up already."))
 }

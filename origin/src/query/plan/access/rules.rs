@@ -24,14 +24,14 @@ pub(in crate::query) fn and(condition: Option<Predicate>, rule: Option<Predicate
     }
 }
 
-/// Adds a rule to a caller's condition. The rule also guards what is slow in the condition, whichever table it reads: its
-/// time would reveal what faster parts of the condition found in a hidden record.
+/// Adds a rule to a caller's condition. The slow tests of the condition run only on records that meet the rule, whichever
+/// table they read: their time would tell what faster parts of the condition found in a hidden record.
 pub(in crate::query::plan) fn restricted(
     condition: Option<Predicate>,
     rule: Option<Predicate>,
 ) -> Result<Option<Predicate>, Problem> {
     let condition = match (condition, &rule) {
-        (Some(slow), Some(rule)) if slow.is_slow() => Some(guarded_by(&Arc::new(rule.clone()), slow)),
+        (Some(slow), Some(rule)) if slow.has_slow_test() => Some(limit_slow_tests(&Arc::new(rule.clone()), slow)),
         (condition, _) => condition,
     };
     let restricted = and(condition, rule);
@@ -47,21 +47,21 @@ pub(in crate::query::plan) fn restricted(
     }
 }
 
-fn guarded_by(rule: &Arc<Predicate>, condition: Predicate) -> Predicate {
-    let guarded = |slow: Predicate| Predicate::Guarded(Arc::clone(rule), Box::new(slow));
+fn limit_slow_tests(rule: &Arc<Predicate>, condition: Predicate) -> Predicate {
+    let limited = |slow: Predicate| Predicate::SlowOnlyWhere(Arc::clone(rule), Box::new(slow));
     match condition {
         Predicate::All(parts) => {
-            let (mut slow, mut all): (Vec<_>, Vec<_>) = parts.into_iter().partition(Predicate::is_slow);
+            let (mut slow, mut all): (Vec<_>, Vec<_>) = parts.into_iter().partition(Predicate::has_slow_test);
             match (slow.len(), slow.pop()) {
-                (1, Some(only)) => all.push(guarded(only)),
+                (1, Some(only)) => all.push(limited(only)),
                 (_, last) => {
                     slow.extend(last);
-                    all.extend((!slow.is_empty()).then(|| guarded(Predicate::All(slow))));
+                    all.extend((!slow.is_empty()).then(|| limited(Predicate::All(slow))));
                 }
             }
             Predicate::All(all)
         }
-        slow if slow.is_slow() => guarded(slow),
+        slow if slow.has_slow_test() => limited(slow),
         fast => fast,
     }
 }
@@ -70,9 +70,9 @@ fn guarded_by(rule: &Arc<Predicate>, condition: Predicate) -> Predicate {
 pub(in crate::query::plan) struct ReadRules {
     condition: Option<Predicate>,
     /// The rules in ON. In WHERE they only limit on which records slow tests run.
-    guards: Vec<Arc<Predicate>>,
+    slow_test_limits: Vec<Arc<Predicate>>,
     /// The tables that have rules.
-    ruled: Vec<usize>,
+    tables_with_rules: Vec<usize>,
 }
 
 impl ReadRules {
@@ -94,23 +94,24 @@ impl ReadRules {
             }
         }
         let others = (0..=joins.len()).filter(|at| *at != kept);
-        let guards = others.filter_map(|at| {
+        let limits = others.filter_map(|at| {
             let rule = read_rule(at, scope)?;
             Some(Arc::new(match may_be_absent(at, joins) {
                 true => Predicate::Any(vec![rule, is_absent(at, scope)]),
                 false => rule,
             }))
         });
-        let ruled = (0..=joins.len()).filter(|at| scope.access(*at).condition(Action::Read).is_some()).collect();
-        Ok(Self { guards: guards.collect(), condition: read_rule(kept, scope), ruled })
+        let tables_with_rules =
+            (0..=joins.len()).filter(|at| scope.access(*at).condition(Action::Read).is_some()).collect();
+        Ok(Self { slow_test_limits: limits.collect(), condition: read_rule(kept, scope), tables_with_rules })
     }
 
     pub(in crate::query::plan) fn restrict(self, condition: Option<Predicate>) -> Result<Option<Predicate>, Problem> {
         if let Some(condition) = &condition {
-            check_searches(condition, &self.ruled)?;
+            refuse_search_beside_rules(condition, &self.tables_with_rules)?;
         }
-        let guards = self.guards.iter();
-        let condition = condition.map(|condition| guards.fold(condition, |all, rule| guarded_by(rule, all)));
+        let limits = self.slow_test_limits.iter();
+        let condition = condition.map(|condition| limits.fold(condition, |all, rule| limit_slow_tests(rule, all)));
         restricted(condition, self.condition)
     }
 }
@@ -118,15 +119,15 @@ impl ReadRules {
 /// Fails if the condition has a full-text search while the statement also reads another table with a rule. MariaDB begins
 /// a search while it optimises, and only if comparisons on that table's records hold: the search's time and errors would
 /// reveal hidden records.
-fn check_searches(condition: &Predicate, ruled: &[usize]) -> Result<(), Problem> {
+fn refuse_search_beside_rules(condition: &Predicate, tables_with_rules: &[usize]) -> Result<(), Problem> {
     let subqueries = condition.subqueries();
     let searched_here = condition.searched();
     let is_searched = |inner: &Exists| inner.filter.as_ref().is_some_and(|filter| filter.has(&Predicate::is_search));
     let searches_below = subqueries.iter().any(|inner| is_searched(inner));
     let rules_below = subqueries.iter().any(|inner| inner.table.has_rule());
-    let is_beside = |searched: &usize| rules_below || ruled.iter().any(|at| at != searched);
+    let is_beside = |searched: &usize| rules_below || tables_with_rules.iter().any(|at| at != searched);
     match searched_here.iter().any(is_beside)
-        || searches_below && (!ruled.is_empty() || rules_below && subqueries.len() > 1)
+        || searches_below && (!tables_with_rules.is_empty() || rules_below && subqueries.len() > 1)
     {
         true => Err(role_forbids("search in a request that also reads a table of which it reads some records only")
             .with_hint("Search in a request of its own.")),
@@ -177,8 +178,8 @@ pub(super) fn moved(predicate: Predicate, to: &impl Fn(ColumnRef) -> ColumnRef) 
         Predicate::All(parts) => Predicate::All(all(parts)),
         Predicate::Any(parts) => Predicate::Any(all(parts)),
         Predicate::Not(part) => Predicate::Not(Box::new(moved(*part, to))),
-        Predicate::Guarded(guard, part) => {
-            Predicate::Guarded(Arc::new(moved(guard.as_ref().clone(), to)), Box::new(moved(*part, to)))
+        Predicate::SlowOnlyWhere(limit, part) => {
+            Predicate::SlowOnlyWhere(Arc::new(moved(limit.as_ref().clone(), to)), Box::new(moved(*part, to)))
         }
         Predicate::Untrue(part) => Predicate::Untrue(Box::new(moved(*part, to))),
         Predicate::Exists(exists) => {
