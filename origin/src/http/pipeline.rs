@@ -117,7 +117,7 @@ async fn run(
     let operation = pending.finish(body.bytes())?;
     let extent = if parts.method == Method::HEAD { BodyWanted::Head } else { BodyWanted::Whole };
     let response = match operation {
-        // Boxed: otherwise the future of every record operation would be as large as the largest of these.
+        // Boxed: otherwise the future of every operation would be as large as the largest of these.
         Operation::Sql(call) => Box::pin(sql::run(context, call)).await,
         Operation::ChangeSchema(run) => Box::pin(schema::change(context, run, body.bytes())).await,
         Operation::Definition(table) => Box::pin(schema::definition(context, &table)).await,
@@ -136,7 +136,7 @@ async fn run(
         Operation::Manage(call) => Box::pin(management::run(app, caller, call, body.bytes(), context)).await,
         Operation::List(listing) => Box::pin(listing::run(context, listing, extent)).await,
         Operation::Describe(table) => Box::pin(records::describe(app, caller, &table)).await,
-        Operation::Records(operation) => records::run(context, &operation, extent).await,
+        Operation::Records(operation) => Box::pin(records::run(context, &operation, extent)).await,
     };
     let response = held::count(context, parts, response?).await?;
     let response = compression::compress(parts, response).await;

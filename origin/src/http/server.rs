@@ -135,7 +135,7 @@ async fn open(
     let Some(tls) = tls else {
         return has_begun(&stream).await.then(|| Either::Left(watched(stream)));
     };
-    match tls.accept(stream, watched).await {
+    match Box::pin(tls.accept(stream, watched)).await {
         Handshake::Done(mut stream) => {
             let first = tokio::time::timeout(FIRST_BYTES_TIMEOUT, stream.fill_buf()).await.ok()?.ok()?;
             (!first.is_empty()).then_some(Either::Right(stream))
