@@ -441,6 +441,12 @@ impl Feed {
         Some(Recent { pieces, head: Some(state.head.clone()) })
     }
 
+    /// Whether the reader runs, and has reached `position`.
+    pub fn has_reached(&self, position: &LogPosition) -> bool {
+        let state = self.state();
+        state.start.is_some() && state.head.is_at_or_after(position)
+    }
+
     /// Waits until the reader has reached `position`, for `time` at most. Returns at once if the reader has not begun.
     pub async fn wait_for(&self, position: &LogPosition, time: Duration) {
         let reached = async {

@@ -48,7 +48,7 @@ pub use projects::{DatabaseRow, Drops, Inserted, ProjectRow};
 pub(crate) use quote::pattern_fits;
 pub use roles::{ListedRole, RoleRow};
 pub use script::ScriptSession;
-pub use webhooks::{DeliveryRow, DeliveryState, WebhookRow};
+pub use webhooks::{DeliveryOutcome, DeliveryRow, DeliveryState, WebhookRow};
 
 /// The maximum number of connections in this module's pool, per host. Small, to leave MariaDB's connections to
 /// requests.
@@ -57,7 +57,7 @@ pub(crate) const CONNECTIONS_MAX_COUNT: usize = 3;
 /// The maximum number of connections, per host, in the pool of [`Admin::apart`].
 pub(crate) const PROBE_CONNECTIONS: usize = 1;
 
-/// The maximum number of connections, per host, that record deliveries of webhooks.
+/// The maximum number of connections, per host, for deliveries of webhooks.
 pub(crate) const WEBHOOK_CONNECTIONS: usize = 4;
 
 /// The time limit for one statement or transaction of the admin account. Dropping a large database takes longest.

@@ -1,9 +1,10 @@
 //! Delivers the changes of one webhook, one delivery after another, so that the changes of a record arrive in order.
 
+use super::recorder::Recorder;
 use super::schedule::next_attempt;
 use super::{Asked, ChangePage, ChangeSource, Resync, SourceError, Webhooks, take};
 use crate::clock::{now, utc};
-use crate::database::admin::{AdminError, DeliveryRow, DeliveryState, WebhookRow};
+use crate::database::admin::{AdminError, DeliveryOutcome, DeliveryRow, DeliveryState, WebhookRow};
 use sha2::{Digest as _, Sha256};
 use shared::fingerprint::hex;
 use shared::operation::webhook::stored_subscriptions;
@@ -29,6 +30,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Courier {
     webhooks: Webhooks,
     source: Arc<dyn ChangeSource>,
+    recorder: Recorder,
     webhook: WebhookRow,
     asked: Asked,
     stop: CancellationToken,
@@ -67,6 +69,7 @@ impl Courier {
     pub(super) async fn open(
         webhooks: &Webhooks,
         source: &Arc<dyn ChangeSource>,
+        recorder: &Recorder,
         id: Uuid,
         stop: CancellationToken,
     ) -> Result<Option<Self>, AdminError> {
@@ -80,6 +83,7 @@ impl Courier {
         Ok(Some(Self {
             webhooks: webhooks.clone(),
             source: Arc::clone(source),
+            recorder: recorder.clone(),
             asked: Asked { webhook: id, project: webhook.project.clone(), subscriptions: subscriptions.into() },
             position: webhook.token.clone(),
             stored_at: Instant::now(),
@@ -227,11 +231,15 @@ impl Courier {
 
     /// Makes one attempt, and records what came of it.
     async fn attempt(&mut self, delivery: &mut DeliveryRow, body: String) -> Result<(), Failure> {
-        // So that a change of the definition, or a pause, has effect for every delivery after it.
-        if !self.webhooks.0.admin.is_webhook_version(self.webhook.id, self.webhook.version).await? {
-            return Err(Failure::Ended(Ended::Replaced));
+        // So that a change of the definition, a pause, or the loss of a database has effect for every delivery after it.
+        let databases = self.asked.subscriptions.iter().map(|of| &of.subscription.read.table.database).collect();
+        let standing = (self.webhook.id, self.webhook.version);
+        match self.webhooks.0.admin.webhook_standing(standing, &self.webhook.project, &databases).await? {
+            Some((true, true)) => {}
+            // The slower check says what is wrong.
+            Some((true, false)) => self.source.check(self.asked.clone()).await.map_err(Failure::Source)?,
+            Some((false, _)) | None => return Err(Failure::Ended(Ended::Replaced)),
         }
-        self.source.check(self.asked.clone()).await.map_err(Failure::Source)?;
         let attempt = self.webhooks.send(&self.webhook, &delivery.message, body).await;
         take(delivery, &attempt);
         let times = (delivery.created_at, delivery.attempted_at);
@@ -243,8 +251,9 @@ impl Courier {
         };
         self.webhooks.count(delivery.state);
         let admin = &self.webhooks.0.admin;
-        let recorded = admin.record_delivery(self.webhook.id, &self.webhook.token, delivery).await?;
-        delivery.id = recorded.ok_or(Failure::Ended(Ended::Replaced))?;
+        let (webhook, token) = (self.webhook.id, self.webhook.token.clone());
+        let outcome = DeliveryOutcome { webhook, token, delivery: delivery.clone() };
+        delivery.id = self.recorder.record(outcome).await?.ok_or(Failure::Ended(Ended::Replaced))?;
         if attempt.is_refused_for_ever() {
             admin.pause_webhook(self.webhook.id, "The endpoint has answered 410: it wants no more deliveries.").await?;
             return Err(Failure::Ended(Ended::Refused));

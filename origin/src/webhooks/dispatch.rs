@@ -1,6 +1,7 @@
 //! Runs a courier for each webhook while this origin holds the lease in MariaDB.
 
 use super::courier::{Courier, Ended};
+use super::recorder::Recorder;
 use super::{ChangeSource, Webhooks};
 use crate::database::admin::AdminError;
 use std::collections::HashMap;
@@ -24,6 +25,7 @@ struct Running {
 struct Dispatcher {
     webhooks: Webhooks,
     source: Arc<dyn ChangeSource>,
+    recorder: Recorder,
     holder: Uuid,
     couriers: HashMap<Uuid, Running>,
     /// When the lease ends, if it is not renewed.
@@ -34,6 +36,7 @@ impl Webhooks {
     /// Delivers until `stop` is cancelled. Of several origins, only the one with the lease delivers.
     pub async fn run(self, source: Arc<dyn ChangeSource>, stop: CancellationToken) {
         let mut dispatcher = Dispatcher {
+            recorder: Recorder::start(self.0.admin.clone()),
             webhooks: self,
             source,
             holder: Uuid::now_v7(),
@@ -95,7 +98,7 @@ impl Dispatcher {
 
     /// Starts a courier, after the end of the one before.
     fn start(&self, id: Uuid, version: u64, before: Option<Running>) -> Running {
-        let (webhooks, source) = (self.webhooks.clone(), Arc::clone(&self.source));
+        let (webhooks, source, recorder) = (self.webhooks.clone(), Arc::clone(&self.source), self.recorder.clone());
         let stop = CancellationToken::new();
         let of_courier = stop.clone();
         let task = tokio::spawn(async move {
@@ -103,7 +106,7 @@ impl Dispatcher {
                 before.stop.cancel();
                 let _ = before.task.await;
             }
-            match Courier::open(&webhooks, &source, id, of_courier).await {
+            match Courier::open(&webhooks, &source, &recorder, id, of_courier).await {
                 Ok(Some(courier)) => {
                     if let Ended::Refused = courier.run().await {
                         tracing::info!(webhook = %id, "the endpoint of a webhook wants no more deliveries");

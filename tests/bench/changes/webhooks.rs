@@ -155,8 +155,9 @@ async fn latency(on: &Subject, count: usize) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Many webhooks of one table, into which one session inserts without pause.
+/// Many webhooks of one table. The session inserts more than can be delivered one by one, so that the couriers never wait.
 async fn rate(on: &Subject, seconds: usize) -> Result<Vec<Figure>> {
+    const PER_SECOND: u32 = 50;
     let endpoint = Endpoint::start().await?;
     for number in 0..WEBHOOKS {
         make(on, &format!("rate {number}"), &endpoint.url).await?;
@@ -166,7 +167,9 @@ async fn rate(on: &Subject, seconds: usize) -> Result<Vec<Figure>> {
     let insert = connection.prep(ORDER).await?;
     let (began, mut inserts) = (Instant::now(), 0_u32);
     let cpu = on.cpu()?;
+    let mut due = interval(Duration::from_secs(1) / PER_SECOND);
     while began.elapsed() < time {
+        due.tick().await;
         connection.exec_drop(&insert, (7,)).await?;
         inserts += 1;
     }

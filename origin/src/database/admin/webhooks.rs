@@ -6,11 +6,21 @@ use super::{Admin, AdminError};
 use crate::database::typed_rows;
 use mysql_async::prelude::{FromRow, Queryable};
 use mysql_async::{FromRowError, Params, Row};
-use shared::ident::{ProjectName, WebhookName};
+use shared::ident::{DatabaseName, ProjectName, WebhookName};
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// Delivered deliveries of a webhook that stay listed.
 const DELIVERED_MAX_COUNT: u64 = 100;
+
+/// What came of an attempt to deliver.
+#[derive(Debug)]
+pub struct DeliveryOutcome {
+    pub webhook: Uuid,
+    /// The webhook's position before the attempt.
+    pub token: String,
+    pub delivery: DeliveryRow,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookRow {
@@ -272,13 +282,25 @@ impl Admin {
         self.within(typed_rows::all(conn.exec_iter(query, (time,)))).await
     }
 
-    /// Whether the webhook still has this version, and is not paused.
-    pub async fn is_webhook_version(&self, id: Uuid, version: u64) -> Result<bool, AdminError> {
+    /// Whether the webhook still has this version and is not paused, and whether the project still has the databases.
+    /// `None` if there is no such webhook.
+    pub async fn webhook_standing(
+        &self,
+        (id, version): (Uuid, u64),
+        project: &ProjectName,
+        databases: &BTreeSet<&DatabaseName>,
+    ) -> Result<Option<(bool, bool)>, AdminError> {
         let mut conn = self.conn().await?;
-        let query = "SELECT 1 FROM selkie.webhooks WHERE id = ? AND version = ? AND NOT paused";
-        let found: Option<u8> =
-            self.within(typed_rows::first(conn.exec_iter(query, (id.to_string(), version)))).await?;
-        Ok(found.is_some())
+        let marks = vec!["?"; databases.len()].join(", ");
+        let query = format!(
+            "SELECT version = ? AND NOT paused, \
+             (SELECT COUNT(*) FROM selkie.`databases` WHERE project = ? AND name IN ({marks})) = ? \
+             FROM selkie.webhooks WHERE id = ?"
+        );
+        let mut params: Vec<mysql_async::Value> = vec![version.into(), project.as_str().into()];
+        params.extend(databases.iter().map(|name| name.as_str().into()));
+        params.extend([databases.len().into(), id.to_string().into()]);
+        self.within(typed_rows::first(conn.exec_iter(query, params))).await
     }
 
     pub async fn webhook_by_id(&self, id: Uuid) -> Result<Option<WebhookRow>, AdminError> {
@@ -330,62 +352,18 @@ impl Admin {
         self.affected(pause, (reason, of.to_string()).into()).await.map(drop)
     }
 
-    /// Stores a delivery after an attempt, and, unless it waits for another attempt, moves the webhook's position from
-    /// `token` to the delivery's. Returns the delivery's number; `None` if the position is not `token`, because another
-    /// origin has delivered.
-    pub async fn record_delivery(
-        &self,
-        of: Uuid,
-        token: &str,
-        delivery: &DeliveryRow,
-    ) -> Result<Option<u64>, AdminError> {
-        let is_over = delivery.state != DeliveryState::Waiting;
-        let next = if is_over { &delivery.next } else { token };
-        let (delivered_at, failing_since) = match delivery.state {
-            DeliveryState::Delivered => (Some(delivery.attempted_at), None),
-            DeliveryState::Waiting | DeliveryState::Failed => (None, Some(delivery.created_at)),
-        };
+    /// Stores the outcomes of attempts and, of deliveries that are over, the webhook's new position. Returns the numbers of
+    /// the deliveries; `None` for a webhook whose position is another one, because another origin has delivered.
+    pub async fn record_deliveries(&self, outcomes: &[DeliveryOutcome]) -> Result<Vec<Option<u64>>, AdminError> {
         let mut conn = self.conn().await?;
         let recording = async {
             let mut changes = conn.start_transaction(mysql_async::TxOpts::default()).await?;
-            changes
-                .exec_drop(
-                    "UPDATE selkie.webhook_positions SET token_at = IF(token = ?, token_at, ?), token = ?, \
-                     delivered_at = COALESCE(?, delivered_at), \
-                     failing_since = IF(? IS NULL, NULL, COALESCE(failing_since, ?)), attempts = attempts + 1 \
-                     WHERE webhook = ? AND token = ?",
-                    (next, delivery.read_at, next, delivered_at, failing_since, failing_since, of.to_string(), token),
-                )
-                .await?;
-            if changes.affected_rows() == 0 {
-                changes.rollback().await?;
-                return Ok(None);
-            }
-            changes
-                .exec_drop(
-                    "INSERT INTO selkie.webhook_deliveries (id, webhook, message, state, changes, attempts, status, \
-                     response, millis, created_at, attempted_at, next_attempt_at, since, next) \
-                     VALUES (NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE \
-                     message = VALUE(message), state = VALUE(state), changes = VALUE(changes), \
-                     attempts = VALUE(attempts), status = VALUE(status), response = VALUE(response), \
-                     millis = VALUE(millis), attempted_at = VALUE(attempted_at), \
-                     next_attempt_at = VALUE(next_attempt_at), next = VALUE(next)",
-                    delivery_params(of, delivery),
-                )
-                .await?;
-            let id = changes.last_insert_id().filter(|_| delivery.id == 0).unwrap_or(delivery.id);
-            match &delivery.body {
-                Some(body) if delivery.state == DeliveryState::Delivered && body.len() > DELIVERED_BODY_MAX_BYTES => {
-                    changes.exec_drop("DELETE FROM selkie.webhook_bodies WHERE delivery = ?", (id,)).await?;
-                }
-                Some(body) if delivery.id == 0 => {
-                    let keep = "INSERT INTO selkie.webhook_bodies (delivery, body) VALUES (?, ?)";
-                    changes.exec_drop(keep, (id, body)).await?;
-                }
-                _ => {}
+            let mut ids = Vec::with_capacity(outcomes.len());
+            for outcome in outcomes {
+                ids.push(record_delivery(&mut changes, outcome).await?);
             }
             changes.commit().await?;
-            Ok(Some(id))
+            Ok(ids)
         };
         self.within(recording).await
     }
@@ -444,6 +422,46 @@ impl Admin {
         };
         self.within(changed).await
     }
+}
+
+async fn record_delivery(
+    changes: &mut mysql_async::Transaction<'_>,
+    DeliveryOutcome { webhook, token, delivery }: &DeliveryOutcome,
+) -> Result<Option<u64>, mysql_async::Error> {
+    let is_over = delivery.state != DeliveryState::Waiting;
+    let next = if is_over { &delivery.next } else { token };
+    let (delivered_at, failing_since) = match delivery.state {
+        DeliveryState::Delivered => (Some(delivery.attempted_at), None),
+        DeliveryState::Waiting | DeliveryState::Failed => (None, Some(delivery.created_at)),
+    };
+    let advance = "UPDATE selkie.webhook_positions SET token_at = IF(token = ?, token_at, ?), token = ?, \
+         delivered_at = COALESCE(?, delivered_at), failing_since = IF(? IS NULL, NULL, COALESCE(failing_since, ?)), \
+         attempts = attempts + 1 WHERE webhook = ? AND token = ?";
+    let times = (delivered_at, failing_since, failing_since);
+    let params = (next, delivery.read_at, next, times.0, times.1, times.2, webhook.to_string(), token);
+    changes.exec_drop(advance, params).await?;
+    if changes.affected_rows() == 0 {
+        return Ok(None);
+    }
+    let keep = "INSERT INTO selkie.webhook_deliveries (id, webhook, message, state, changes, attempts, status, response, \
+         millis, created_at, attempted_at, next_attempt_at, since, next) \
+         VALUES (NULLIF(?, 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON DUPLICATE KEY UPDATE \
+         message = VALUE(message), state = VALUE(state), changes = VALUE(changes), attempts = VALUE(attempts), \
+         status = VALUE(status), response = VALUE(response), millis = VALUE(millis), \
+         attempted_at = VALUE(attempted_at), next_attempt_at = VALUE(next_attempt_at), next = VALUE(next)";
+    changes.exec_drop(keep, delivery_params(*webhook, delivery)).await?;
+    let id = changes.last_insert_id().filter(|_| delivery.id == 0).unwrap_or(delivery.id);
+    match &delivery.body {
+        Some(body) if delivery.state == DeliveryState::Delivered && body.len() > DELIVERED_BODY_MAX_BYTES => {
+            changes.exec_drop("DELETE FROM selkie.webhook_bodies WHERE delivery = ?", (id,)).await?;
+        }
+        Some(body) if delivery.id == 0 => {
+            let keep = "INSERT INTO selkie.webhook_bodies (delivery, body) VALUES (?, ?)";
+            changes.exec_drop(keep, (id, body)).await?;
+        }
+        _ => {}
+    }
+    Ok(Some(id))
 }
 
 fn delivery_params(of: Uuid, delivery: &DeliveryRow) -> Params {

@@ -84,7 +84,9 @@ async fn changes(
     for (followed, of) in reader.subscriptions.all.iter_mut().zip(&*asked.subscriptions) {
         followed.types.clone_from(&of.types);
     }
-    reader.reached(&context, &place).await?;
+    if !app.changes.feed.has_reached(&place.position) {
+        reader.reached(&context, &place).await?;
+    }
     let until = Instant::now() + call.wait;
     loop {
         let waiter = app.changes.feed.waiter(reader.subscriptions.waited_for());
