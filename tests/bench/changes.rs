@@ -10,6 +10,7 @@ mod webhooks;
 use std::{
     fs,
     io::Write as _,
+    ops::Range,
     path::PathBuf,
     sync::{
         Arc,
@@ -24,7 +25,7 @@ use mysql_async::prelude::Queryable as _;
 use tokio::{
     sync::{Semaphore, mpsc},
     task::JoinSet,
-    time::{interval, timeout},
+    time::timeout,
 };
 
 use self::{
@@ -144,26 +145,13 @@ async fn latency(on: &Subject, count: usize) -> Result<Vec<Figure>> {
         reader.events(None, tell).await
     });
     timeout(ARRIVAL, arrivals.recv()).await?.context("no stream")?;
-    let mut sessions = JoinSet::new();
-    for session in 1..=SESSIONS {
-        let mut connection = on.session().await?;
-        let (before, after) = (Arc::clone(&before), Arc::clone(&after));
-        sessions.spawn(async move {
-            let insert = "INSERT INTO orders VALUES (?, 7, 'open', '12.50', 'Leave it at the door')";
-            let insert = connection.prep(insert).await?;
-            let mut due = interval(Duration::from_secs(1) * u32::try_from(SESSIONS)? / u32::try_from(PER_SECOND)?);
-            for id in (session..=count).step_by(SESSIONS) {
-                due.tick().await;
-                before[id].store(now(), Relaxed);
-                connection.exec_drop(&insert, (id,)).await?;
-                after[id].store(now(), Relaxed);
-            }
-            anyhow::Ok(())
-        });
-    }
-    let began = Instant::now();
-    all(sessions).await?;
-    let rate = count as f64 / began.elapsed().as_secs_f64();
+    let (befores, afters) = (Arc::clone(&before), Arc::clone(&after));
+    let micros = move |time: Instant| u64::try_from(time.duration_since(base).as_micros()).unwrap_or(u64::MAX);
+    let note = move |id: usize, before: Instant, after: Instant| {
+        befores[id].store(micros(before), Relaxed);
+        afters[id].store(micros(after), Relaxed);
+    };
+    let rate = on.insert_at(PER_SECOND, 1..count + 1, note).await?;
     let [mut since_begin, mut since_return, mut writes] = [const { Vec::new() }; 3];
     let mut left = count;
     while left > 0 {
@@ -365,16 +353,23 @@ async fn waiting(on: &mut Subject, most: usize, commits: usize) -> Result<Vec<Fi
     Ok(figures)
 }
 
-/// Inserts as fast as they are answered: without a log, with one, and with a hundred readers.
+/// Inserts as fast as they are answered: without a log, with one, and with a hundred readers. Then a thousand a second,
+/// without and with these readers: the processors are not all in use.
 async fn writers(on: &Subject, seconds: usize) -> Result<Vec<Figure>> {
     const ROUNDS: usize = 3;
     const READERS: usize = 100;
+    const PER_SECOND: usize = 1_000;
+    /// The inserts between two such keys are fewer: MariaDB gives them keys above the last one.
+    const KEYS: usize = 600_000_000;
     let off = Subject::start(&on.binary, false).await?;
     let time = Duration::from_secs(u64::try_from(seconds)?);
     let (mut rates, bytes) = ([const { Vec::new() }; 3], Arc::new(AtomicUsize::new(0)));
-    for _ in 0..ROUNDS {
+    let (mut times, count) = ([const { Vec::new() }; 2], PER_SECOND * seconds);
+    for round in 0..ROUNDS {
         rates[0].push(inserts(&off, time).await?);
         rates[1].push(inserts(on, time).await?);
+        let keys = |nth: usize| (2 * round + nth) * KEYS..(2 * round + nth) * KEYS + count;
+        times[0].extend(times_at(on, PER_SECOND, keys(1)).await?);
         let mut streams = JoinSet::new();
         let (opened, mut opens) = mpsc::unbounded_channel();
         for _ in 0..READERS {
@@ -394,6 +389,7 @@ async fn writers(on: &Subject, seconds: usize) -> Result<Vec<Figure>> {
             timeout(ARRIVAL, opens.recv()).await.context("a stream does not begin")?;
         }
         rates[2].push(inserts(on, time).await?);
+        times[1].extend(times_at(on, PER_SECOND, keys(2)).await?);
         ensure!(streams.try_join_next().is_none(), "a stream ended");
     }
     let [without, with, read] = rates.map(|mut rates| {
@@ -401,7 +397,8 @@ async fn writers(on: &Subject, seconds: usize) -> Result<Vec<Figure>> {
         rates[ROUNDS / 2]
     });
     let loss = |less: f64, more: f64| (1.0 - less / more) * 100.0;
-    let read_bytes = bytes.load(Relaxed) as f64 / 1e6 / (time.as_secs_f64() * ROUNDS as f64);
+    let read_bytes = bytes.load(Relaxed) as f64 / 1e6 / (2.0 * time.as_secs_f64() * ROUNDS as f64);
+    let [[p50, p99], [read_p50, read_p99]] = times.map(quantiles);
     let figure = |name: &str, value, unit, wanted| Figure { name: name.to_owned(), value, unit, wanted };
     Ok(vec![
         figure("inserts of one row, 8 sessions: changes = \"off\", no binary log", without, "inserts/s", None),
@@ -409,8 +406,24 @@ async fn writers(on: &Subject, seconds: usize) -> Result<Vec<Figure>> {
         figure("inserts of one row, 8 sessions: changes = \"on\", 100 event streams", read, "inserts/s", None),
         figure("what the log costs", loss(with, without), "%", None),
         figure("what 100 event streams cost", loss(read, with), "%", Some(AtMost(3.0))),
+        figure("1,000 inserts a second, no reader: p50", p50, "ms", None),
+        figure("1,000 inserts a second, no reader: p99", p99, "ms", None),
+        figure("1,000 inserts a second, 100 event streams: p50", read_p50, "ms", Some(AtMost(1.03 * p50))),
+        figure("1,000 inserts a second, 100 event streams: p99", read_p99, "ms", None),
         figure("read by the 100 event streams", read_bytes, "MB/s", None),
     ])
+}
+
+/// Returns the microseconds of each insert.
+async fn times_at(on: &Subject, per_second: usize, keys: Range<usize>) -> Result<Vec<u64>> {
+    let (took, mut times) = mpsc::unbounded_channel();
+    let note = move |_: usize, before: Instant, after: Instant| {
+        let _ = took.send(u64::try_from(after.duration_since(before).as_micros()).unwrap_or(u64::MAX));
+    };
+    on.insert_at(per_second, keys, note).await?;
+    let mut all = Vec::new();
+    times.recv_many(&mut all, usize::MAX).await;
+    Ok(all)
 }
 
 async fn inserts(on: &Subject, time: Duration) -> Result<f64> {

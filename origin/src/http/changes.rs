@@ -71,6 +71,17 @@ impl<'a> Trailer<'a> {
     fn of(page: &'a Page) -> Self {
         Self { next: &page.next, up_to_date: page.up_to_date, limited: false }
     }
+
+    /// `token` is that of `next`.
+    fn write(&self, token: &str, out: &mut Vec<u8>) {
+        out.extend_from_slice(br#"{"next":"#);
+        write_string(out, token);
+        out.extend_from_slice(if self.up_to_date { br#","upToDate":true"# } else { br#","upToDate":false"# });
+        out.extend_from_slice(if self.limited { br#","limited":true"# } else { b"" });
+        out.extend_from_slice(br#","position":"#);
+        write_string(out, &format!("gtid:{}", self.next.position));
+        out.push(b'}');
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -344,14 +355,7 @@ impl Reader {
     }
 
     fn write_trailer(&self, trailer: &Trailer<'_>, out: &mut Vec<u8>) {
-        let Trailer { next, up_to_date, limited } = trailer;
-        out.extend_from_slice(br#"{"next":"#);
-        write_string(out, &self.token(next));
-        out.extend_from_slice(if *up_to_date { br#","upToDate":true"# } else { br#","upToDate":false"# });
-        out.extend_from_slice(if *limited { br#","limited":true"# } else { b"" });
-        out.extend_from_slice(br#","position":"#);
-        write_string(out, &format!("gtid:{}", next.position));
-        out.push(b'}');
+        trailer.write(&self.token(trailer.next), out);
     }
 
     fn events(
@@ -455,11 +459,12 @@ impl Reader {
             write_event("change", Some(&token), &change.json, &mut out);
             if change.ends_transaction {
                 let up_to_date = page.up_to_date && std::ptr::eq(change, page.changes.last().unwrap_or(change));
-                self.write_transaction_event(&Trailer { next: &change.after, up_to_date, limited: false }, &mut out);
+                write_transaction_event(&Trailer { next: &change.after, up_to_date, limited: false }, &token, &mut out);
             }
         }
         if let Some(limited) = first.filter(|_| page.changes.is_empty()) {
-            self.write_transaction_event(&Trailer { next: &page.next, up_to_date: true, limited }, &mut out);
+            let trailer = Trailer { next: &page.next, up_to_date: true, limited };
+            write_transaction_event(&trailer, &self.token(&page.next), &mut out);
         }
         Bytes::from(out)
     }
@@ -471,18 +476,19 @@ impl Reader {
         }
         told.clone_from(place);
         let mut out = Vec::new();
-        self.write_transaction_event(&Trailer { next: place, up_to_date, limited: false }, &mut out);
+        let trailer = Trailer { next: place, up_to_date, limited: false };
+        write_transaction_event(&trailer, &self.token(place), &mut out);
         Bytes::from(out)
-    }
-
-    fn write_transaction_event(&self, trailer: &Trailer<'_>, out: &mut Vec<u8>) {
-        let mut json = Vec::new();
-        self.write_trailer(trailer, &mut json);
-        write_event("transaction", Some(&self.token(trailer.next)), &json, out);
     }
 
     fn last_event(&self, error: ChangesError) -> Bytes {
         self.app.changes.failed(&error);
         error_event(error)
     }
+}
+
+fn write_transaction_event(trailer: &Trailer<'_>, token: &str, out: &mut Vec<u8>) {
+    let mut json = Vec::new();
+    trailer.write(token, &mut json);
+    write_event("transaction", Some(token), &json, out);
 }

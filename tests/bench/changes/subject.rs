@@ -1,14 +1,17 @@
 //! What is measured: a MariaDB, and an origin on it.
 
 use std::{
+    ops::Range,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use anyhow::Result;
 use mysql_async::{Conn, prelude::Queryable as _};
 use rustix::process::Signal;
+use tokio::{task::JoinSet, time::interval};
 
+use super::{SESSIONS, all};
 use crate::{
     accounting, data,
     mariadb::{self, MariaDb},
@@ -71,6 +74,36 @@ impl Subject {
 
     pub(super) async fn session(&self) -> Result<Conn> {
         Ok(Conn::new(mariadb::options(&self.mariadb.socket(), Some(data::DATABASE))).await?)
+    }
+
+    /// Inserts orders with these keys by several sessions, `per_second` of them together. Calls `note` with the key, and the
+    /// times before and after each insert. Returns the inserts a second.
+    pub(super) async fn insert_at(
+        &self,
+        per_second: usize,
+        keys: Range<usize>,
+        note: impl Fn(usize, Instant, Instant) + Clone + Send + 'static,
+    ) -> Result<f64> {
+        let mut sessions = JoinSet::new();
+        let began = Instant::now();
+        for session in 0..SESSIONS {
+            let (mut connection, note) = (self.session().await?, note.clone());
+            let keys = keys.clone().skip(session).step_by(SESSIONS);
+            sessions.spawn(async move {
+                let insert = "INSERT INTO orders VALUES (?, 7, 'open', '12.50', 'Leave it at the door')";
+                let insert = connection.prep(insert).await?;
+                let mut due = interval(Duration::from_secs(1) * u32::try_from(SESSIONS)? / u32::try_from(per_second)?);
+                for id in keys {
+                    due.tick().await;
+                    let before = Instant::now();
+                    connection.exec_drop(&insert, (id,)).await?;
+                    note(id, before, Instant::now());
+                }
+                anyhow::Ok(())
+            });
+        }
+        all(sessions).await?;
+        Ok(keys.len() as f64 / began.elapsed().as_secs_f64())
     }
 
     pub(super) fn cpu(&self) -> Result<Duration> {

@@ -15,12 +15,12 @@ use mysql_async::prelude::Queryable as _;
 use serde_json::json;
 use tokio::{
     net::TcpListener,
-    task::{AbortHandle, JoinSet},
+    task::AbortHandle,
     time::{interval, timeout},
 };
 
 use super::{
-    ARRIVAL, Figure, SESSIONS, all, quantiles,
+    ARRIVAL, Figure, quantiles,
     reader::key,
     subject::{ORDER, Subject},
 };
@@ -107,24 +107,13 @@ async fn latency(on: &Subject, count: usize) -> Result<Vec<Figure>> {
     let endpoint = Endpoint::start().await?;
     make(on, "latency", &endpoint.url).await?;
     let before = Arc::new(Mutex::new(HashMap::new()));
-    let mut sessions = JoinSet::new();
-    for session in 1..=SESSIONS {
-        let (mut connection, before) = (on.session().await?, Arc::clone(&before));
-        sessions.spawn(async move {
-            let insert = "INSERT INTO orders VALUES (?, 7, 'open', '12.50', 'Leave it at the door')";
-            let insert = connection.prep(insert).await?;
-            let mut due = interval(Duration::from_secs(1) * u32::try_from(SESSIONS)? / u32::try_from(PER_SECOND)?);
-            for id in (session..=count).step_by(SESSIONS) {
-                due.tick().await;
-                before.lock().ok().context("a lock")?.insert(id, Instant::now());
-                connection.exec_drop(&insert, (id,)).await?;
-            }
-            anyhow::Ok(())
-        });
-    }
-    let began = Instant::now();
-    all(sessions).await?;
-    let inserted = count as f64 / began.elapsed().as_secs_f64();
+    let befores = Arc::clone(&before);
+    let note = move |key: usize, before: Instant, _: Instant| {
+        if let Ok(mut befores) = befores.lock() {
+            befores.insert(key, before);
+        }
+    };
+    let inserted = on.insert_at(PER_SECOND, 1..count + 1, note).await?;
     let arrived = async {
         while endpoint.received.changes.load(Relaxed) < count {
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -282,24 +282,28 @@ impl Admin {
         self.within(typed_rows::all(conn.exec_iter(query, (time,)))).await
     }
 
-    /// Whether the webhook still has this version and is not paused, and whether the project still has the databases.
-    /// `None` if there is no such webhook.
+    /// Whether the webhook still has this version and is not paused, and whether the project still has the databases. `None`
+    /// if there is no such webhook.
     pub async fn webhook_standing(
         &self,
         (id, version): (Uuid, u64),
         project: &ProjectName,
         databases: &BTreeSet<&DatabaseName>,
     ) -> Result<Option<(bool, bool)>, AdminError> {
+        // A project loses only databases that it was given, not those that are named after it.
+        let own = format!("{project}_");
+        let given: Vec<&str> =
+            databases.iter().map(|name| name.as_str()).filter(|name| !name.starts_with(&own)).collect();
         let mut conn = self.conn().await?;
-        let marks = vec!["?"; databases.len()].join(", ");
         let query = format!(
             "SELECT version = ? AND NOT paused, \
-             (SELECT COUNT(*) FROM selkie.`databases` WHERE project = ? AND name IN ({marks})) = ? \
-             FROM selkie.webhooks WHERE id = ?"
+             (SELECT COUNT(*) FROM selkie.`databases` WHERE project = ? AND name IN (NULL{})) = ? \
+             FROM selkie.webhooks WHERE id = ?",
+            ", ?".repeat(given.len())
         );
         let mut params: Vec<mysql_async::Value> = vec![version.into(), project.as_str().into()];
-        params.extend(databases.iter().map(|name| name.as_str().into()));
-        params.extend([databases.len().into(), id.to_string().into()]);
+        params.extend(given.iter().map(|name| (*name).into()));
+        params.extend([given.len().into(), id.to_string().into()]);
         self.within(typed_rows::first(conn.exec_iter(query, params))).await
     }
 

@@ -321,7 +321,8 @@ impl KeyRegistry {
             }
             let generation = self.generations.of(caller.project());
             let known = change.as_ref().and_then(|change| change.keys.get(&caller.key_id()).copied());
-            match self.is_live(&caller, known, &generation).await {
+            // Boxed: thousands of requests wait here, and few of them check at the same time.
+            match Box::pin(self.is_live(&caller, known, &generation)).await {
                 Ok(true) => (change, checked_in) = (None, Some(generation)),
                 Ok(false) => return,
                 // As long as the status can't be read, the caller counts as valid.
