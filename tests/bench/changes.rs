@@ -1,8 +1,10 @@
 //! Measures the feed of changes: the time from a commit to the caller, the changes a second of a backlog, the cost of
-//! changes of other tables, many waiting readers, what the binary log and its readers cost those who write, and webhooks.
+//! changes of other tables, many waiting readers, what the binary log and its readers cost those who write, webhooks, and
+//! what is lost while origins are killed.
 //!
 //! The load, the origin and MariaDB share this machine. Writers use the bare driver, so that only the feed is measured.
 
+mod kills;
 mod reader;
 mod subject;
 mod webhooks;
@@ -73,6 +75,8 @@ enum Part {
     Waiting,
     Writers,
     Webhooks,
+    Kills,
+    WebhooksUnderKills,
 }
 
 /// One row of the result.
@@ -105,6 +109,8 @@ async fn measure(asked: &Changes) -> Result<()> {
             Part::Waiting => waiting(&mut on, of(10_000), of(200)).await,
             Part::Writers => writers(&on, of(10)).await,
             Part::Webhooks => webhooks::webhooks(&on, of(20_000), of(10)).await,
+            Part::Kills => kills::feed(&mut on, of(10_000_000)).await,
+            Part::WebhooksUnderKills => kills::deliveries(&mut on, of(1_000_000)).await,
         };
         figures.extend(found.with_context(|| format!("{part:?}: {}", selkie::last_lines(&on.mariadb)))?);
     }
@@ -449,7 +455,7 @@ async fn inserts(on: &Subject, time: Duration) -> Result<f64> {
 async fn read_all(reader: &Reader, token: &str) -> Result<usize> {
     let (mut connection, mut token, mut count) = (reader.connect().await?, token.to_owned(), 0);
     loop {
-        let Page { changes, next, up_to_date } = reader.since(&mut connection, &token).await?;
+        let Page { changes, next, up_to_date, .. } = reader.since(&mut connection, &token).await?;
         count += changes;
         if up_to_date {
             return Ok(count);

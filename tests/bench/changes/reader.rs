@@ -14,6 +14,7 @@ pub(super) struct Reader {
 }
 
 pub(super) struct Page {
+    pub(super) body: String,
     pub(super) changes: usize,
     pub(super) next: String,
     pub(super) up_to_date: bool,
@@ -55,11 +56,8 @@ impl Reader {
         ensure!(status == 200, "{status}: {body}");
         let (_, next) = body.rsplit_once(r#""next":""#).context("no token")?;
         let (next, rest) = next.split_once('"').context("half a token")?;
-        Ok(Page {
-            changes: body.matches(r#"{"type":"#).count(),
-            next: next.to_owned(),
-            up_to_date: rest.contains(r#""upToDate":true"#),
-        })
+        let (next, up_to_date) = (next.to_owned(), rest.contains(r#""upToDate":true"#));
+        Ok(Page { changes: body.matches(r#"{"type":"#).count(), next, up_to_date, body })
     }
 
     /// Reads an event stream to its end, from the present on or from a token.

@@ -28,6 +28,7 @@ const LOG: [&str; 6] = [
     "--sync-binlog=1",
     "--server-id=1",
 ];
+const ALLOW: (&str, &str) = ("SELKIE_WEBHOOK_ALLOW", "127.0.0.0/8");
 const ORDERS: &str = "CREATE TABLE orders (
        id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
        customer INT UNSIGNED NOT NULL,
@@ -57,8 +58,7 @@ impl Subject {
         admin.query_drop(format!("USE {0}", data::DATABASE)).await?;
         admin.query_drop(ORDERS).await?;
         admin.query_drop("CREATE TABLE other LIKE orders").await?;
-        let settings =
-            [("SELKIE_CHANGES", if has_log { "on" } else { "off" }), ("SELKIE_WEBHOOK_ALLOW", "127.0.0.0/8")];
+        let settings = [("SELKIE_CHANGES", if has_log { "on" } else { "off" }), ALLOW];
         let (process, endpoint) = selkie::start_with(binary, &mariadb, &settings).await?;
         Ok(Self { process, endpoint, admin, mariadb, binary: binary.to_owned() })
     }
@@ -66,7 +66,7 @@ impl Subject {
     /// Replaces the origin by one that has read nothing of the log.
     pub(super) async fn restart(&mut self) -> Result<()> {
         self.process.signal(Signal::KILL);
-        let (process, address) = selkie::serve(&self.binary, &self.mariadb, &[]).await?;
+        let (process, address) = selkie::serve(&self.binary, &self.mariadb, &[ALLOW]).await?;
         self.process = process;
         self.endpoint.address = address;
         Ok(())

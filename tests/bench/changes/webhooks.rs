@@ -10,9 +10,9 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
-use axum::{Router, body::Bytes, extract::State, http::StatusCode};
+use axum::{Router, body::Bytes, http::StatusCode};
 use mysql_async::prelude::Queryable as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::{
     net::TcpListener,
     task::AbortHandle,
@@ -33,10 +33,9 @@ use crate::{
 /// Enough that the limit of deliveries under way is reached.
 const WEBHOOKS: usize = 64;
 
-/// An endpoint that answers 204.
-struct Endpoint {
-    url: String,
-    received: Arc<Received>,
+/// An endpoint that answers 204, or 503 to a delivery that is not taken.
+pub(super) struct Endpoint {
+    pub(super) url: String,
     task: AbortHandle,
 }
 
@@ -49,13 +48,16 @@ struct Received {
 }
 
 impl Endpoint {
-    async fn start() -> Result<Self> {
+    pub(super) async fn start(takes: impl Fn(&str) -> bool + Clone + Send + Sync + 'static) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/", listener.local_addr()?);
-        let received = Arc::<Received>::default();
-        let router = Router::new().fallback(receive).with_state(Arc::clone(&received));
+        let answer = move |body: Bytes| {
+            let is_taken = takes(std::str::from_utf8(&body).unwrap_or_default());
+            async move { if is_taken { StatusCode::NO_CONTENT } else { StatusCode::SERVICE_UNAVAILABLE } }
+        };
+        let router = Router::new().fallback(answer);
         let task = tokio::spawn(async move { axum::serve(listener, router).await });
-        Ok(Self { url, received, task: task.abort_handle() })
+        Ok(Self { url, task: task.abort_handle() })
     }
 }
 
@@ -65,22 +67,30 @@ impl Drop for Endpoint {
     }
 }
 
-async fn receive(State(received): State<Arc<Received>>, body: Bytes) -> StatusCode {
-    let now = Instant::now();
-    received.deliveries.fetch_add(1, Relaxed);
-    if let Ok(mut times) = received.times.lock() {
-        for change in std::str::from_utf8(&body).unwrap_or_default().split(r#"{"type":"#).skip(1) {
-            received.changes.fetch_add(1, Relaxed);
-            if let Some(key) = key(change.as_bytes()) {
-                times.entry(key).or_insert(now);
+impl Received {
+    async fn endpoint() -> Result<(Endpoint, Arc<Self>)> {
+        let received = Arc::<Self>::default();
+        let of_endpoint = Arc::clone(&received);
+        Ok((Endpoint::start(move |body| of_endpoint.take(body)).await?, received))
+    }
+
+    fn take(&self, body: &str) -> bool {
+        let now = Instant::now();
+        self.deliveries.fetch_add(1, Relaxed);
+        if let Ok(mut times) = self.times.lock() {
+            for change in body.split(r#"{"type":"#).skip(1) {
+                self.changes.fetch_add(1, Relaxed);
+                if let Some(key) = key(change.as_bytes()) {
+                    times.entry(key).or_insert(now);
+                }
             }
         }
+        true
     }
-    StatusCode::NO_CONTENT
 }
 
-async fn make(on: &Subject, name: &str, url: &str) -> Result<()> {
-    let subscriptions = json!([{"database": data::DATABASE, "table": "orders"}]);
+pub(super) async fn make(on: &Subject, name: &str, url: &str, query: Value) -> Result<()> {
+    let subscriptions = json!([{"database": data::DATABASE, "table": "orders", "query": query}]);
     let body = json!({"name": name, "url": url, "subscriptions": subscriptions});
     let (body, requests) = (body.to_string(), &on.endpoint.requests);
     let request = format!(
@@ -104,8 +114,8 @@ pub(super) async fn webhooks(on: &Subject, count: usize, seconds: usize) -> Resu
 /// One webhook, and 1,000 inserts of one row a second.
 async fn latency(on: &Subject, count: usize) -> Result<Vec<Figure>> {
     const PER_SECOND: usize = 1_000;
-    let endpoint = Endpoint::start().await?;
-    make(on, "latency", &endpoint.url).await?;
+    let (endpoint, received) = Received::endpoint().await?;
+    make(on, "latency", &endpoint.url, json!({})).await?;
     let before = Arc::new(Mutex::new(HashMap::new()));
     let befores = Arc::clone(&before);
     let note = move |key: usize, before: Instant, _: Instant| {
@@ -115,13 +125,12 @@ async fn latency(on: &Subject, count: usize) -> Result<Vec<Figure>> {
     };
     let inserted = on.insert_at(PER_SECOND, 1..count + 1, note).await?;
     let arrived = async {
-        while endpoint.received.changes.load(Relaxed) < count {
+        while received.changes.load(Relaxed) < count {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     timeout(ARRIVAL, arrived).await.context("changes are missing")?;
-    let (before, times) =
-        (before.lock().ok().context("a lock")?, endpoint.received.times.lock().ok().context("a lock")?);
+    let (before, times) = (before.lock().ok().context("a lock")?, received.times.lock().ok().context("a lock")?);
     let passed = |id: &usize| {
         let passed = times.get(id)?.saturating_duration_since(*before.get(id)?);
         u64::try_from(passed.as_micros()).ok()
@@ -131,7 +140,7 @@ async fn latency(on: &Subject, count: usize) -> Result<Vec<Figure>> {
     ensure!(micros.len() == count - count / 10, "{} changes came", micros.len());
     let [p50, p99] = quantiles(micros);
     let name = format!("{inserted:.0} inserts a second, one webhook: from before the insert to its endpoint");
-    let deliveries = endpoint.received.deliveries.load(Relaxed) as f64;
+    let deliveries = received.deliveries.load(Relaxed) as f64;
     Ok(vec![
         Figure { name: format!("{name}, p50"), value: p50, unit: "ms", wanted: None },
         Figure { name: format!("{name}, p99"), value: p99, unit: "ms", wanted: Some(AtMost(100.0)) },
@@ -147,9 +156,9 @@ async fn latency(on: &Subject, count: usize) -> Result<Vec<Figure>> {
 /// Many webhooks of one table. The session inserts more than can be delivered one by one, so that the couriers never wait.
 async fn rate(on: &Subject, seconds: usize) -> Result<Vec<Figure>> {
     const PER_SECOND: u32 = 50;
-    let endpoint = Endpoint::start().await?;
+    let (endpoint, received) = Received::endpoint().await?;
     for number in 0..WEBHOOKS {
-        make(on, &format!("rate {number}"), &endpoint.url).await?;
+        make(on, &format!("rate {number}"), &endpoint.url, json!({})).await?;
     }
     let time = Duration::from_secs(u64::try_from(seconds)?);
     let mut connection = on.session().await?;
@@ -163,7 +172,7 @@ async fn rate(on: &Subject, seconds: usize) -> Result<Vec<Figure>> {
         inserts += 1;
     }
     let (cpu, seconds) = (on.cpu()?.saturating_sub(cpu).as_secs_f64(), began.elapsed().as_secs_f64());
-    let (deliveries, changes) = (endpoint.received.deliveries.load(Relaxed), endpoint.received.changes.load(Relaxed));
+    let (deliveries, changes) = (received.deliveries.load(Relaxed), received.changes.load(Relaxed));
     let name = format!("{WEBHOOKS} webhooks of one project, {:.0} inserts a second", f64::from(inserts) / seconds);
     Ok(vec![
         Figure {
