@@ -6,6 +6,8 @@ const words = texts.signIn;
 /** The name under which the tab stores what it began, until the issuer sends the user back. */
 const BEGUN = "selkie.signIn";
 const RANDOM_BYTES = 32;
+/** How many bytes of an issuer's hash its redirect URI has. */
+const ID_BYTES = 8;
 
 /** An issuer whose users may sign in here, as the service lists it for everybody. */
 export interface Issuer {
@@ -19,6 +21,7 @@ export interface Issuer {
 interface Begun {
   issuer: Issuer;
   tokenEndpoint: string;
+  redirectUri: string;
   state: string;
   nonce: string;
   verifier: string;
@@ -34,8 +37,10 @@ function takeAnswer(): void {
   if (!options.has("state") || !(options.has("code") || options.has("error"))) return;
   answer.value = options;
   // The code is not left in the address.
-  history.replaceState(null, "", location.pathname + (begun()?.view ?? ""));
+  history.replaceState(null, "", `/console${begun()?.view ?? ""}`);
 }
+/** The address to which the user came back. */
+const cameTo = location.origin + location.pathname;
 takeAnswer();
 
 function begun(): Begun | null {
@@ -48,7 +53,17 @@ export async function issuers(): Promise<Issuer[]> {
   return response.ok ? ((await response.json()) as Issuer[]) : [];
 }
 
-const redirectUri = (): string => `${location.origin}/console`;
+/**
+ * Returns the address to which an issuer sends users back. Each issuer has its own, so that no issuer can let another one
+ * send its code here, and get it from the console ("mix-up", RFC 9700, section 4.4).
+ */
+export async function redirectUri(issuer: string): Promise<string> {
+  const digest = new Uint8Array(await sha256(issuer));
+  const id = Array.from(digest.slice(0, ID_BYTES), (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `${location.origin}/console/sign-in-${id}`;
+}
+
+const sha256 = (text: string): Promise<ArrayBuffer> => crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
 
 const base64url = (bytes: Uint8Array): string =>
   btoa(String.fromCharCode(...bytes))
@@ -67,17 +82,25 @@ export async function begin(issuer: Issuer): Promise<void> {
   if (!authorization || !token) throw new Error(words.noEndpoints);
   if (token.origin !== new URL(issuer.issuer).origin) throw new Error(words.farTokens(token.origin));
   const [state, nonce, verifier] = [random(), random(), random()];
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
-  const own: Begun = { issuer, tokenEndpoint: token.href, state, nonce, verifier, view: location.hash };
+  const back = await redirectUri(issuer.issuer);
+  const own: Begun = {
+    issuer,
+    tokenEndpoint: token.href,
+    redirectUri: back,
+    state,
+    nonce,
+    verifier,
+    view: location.hash,
+  };
   sessionStorage.setItem(BEGUN, JSON.stringify(own));
   const options = {
     response_type: "code",
     client_id: issuer.clientId,
-    redirect_uri: redirectUri(),
+    redirect_uri: back,
     scope: "openid",
     state,
     nonce,
-    code_challenge: base64url(new Uint8Array(digest)),
+    code_challenge: base64url(new Uint8Array(await sha256(verifier))),
     code_challenge_method: "S256",
     // Some issuers make tokens for an API only if it is named.
     ...(issuer.audience === issuer.clientId ? {} : { audience: issuer.audience }),
@@ -96,7 +119,7 @@ export async function finish(options: URLSearchParams): Promise<{ issuer: Issuer
   const own = begun();
   // Each answer is used once.
   sessionStorage.removeItem(BEGUN);
-  if (!own || options.get("state") !== own.state) throw new Error(words.notBegun);
+  if (!own || options.get("state") !== own.state || cameTo !== own.redirectUri) throw new Error(words.notBegun);
   const { issuer, clientId, audience } = own.issuer;
   const from = options.get("iss");
   if (from !== null && from !== issuer) throw new Error(words.otherIssuer(from));
@@ -104,7 +127,7 @@ export async function finish(options: URLSearchParams): Promise<{ issuer: Issuer
   const body = new URLSearchParams({
     grant_type: "authorization_code",
     code: options.get("code")!,
-    redirect_uri: redirectUri(),
+    redirect_uri: own.redirectUri,
     client_id: clientId,
     code_verifier: own.verifier,
   });

@@ -19,11 +19,11 @@ export class Provider {
   nonce = undefined;
 
   async listen(redirectUri) {
-    this.redirectUri = redirectUri;
     this.#server.listen(0, "127.0.0.1");
     await once(this.#server, "listening");
     this.host = `127.0.0.1:${this.#server.address().port}`;
     this.url = `http://${this.host}`;
+    this.redirectUri = redirectUri + createHash("sha256").update(this.url).digest("hex").slice(0, 16);
     return this;
   }
 

@@ -7,7 +7,7 @@ const AUDIENCE = "app";
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export async function signInByIssuer(tab, { browser, url, database, project, call }) {
-  const provider = await new Provider().listen(`${url}/console`);
+  const provider = await new Provider().listen(`${url}/console/sign-in-`);
   try {
     await setIssuer(tab, provider, { database, call });
     await users(browser, provider, { url, database, project });
@@ -100,6 +100,13 @@ async function users(browser, provider, { url, database, project }) {
   await ann.sees("is not of this sign-in", "[role=alert]");
   provider.nonce = undefined;
   await ann.page.goto(`${url}/console?code=x&state=y`);
+  await ann.sees("was not begun in this tab", "[role=alert]");
+  await ann.press("Back");
+  // Another issuer's answer to the same question comes to another address.
+  await ann.press(begin);
+  const link = await ann.page.waitForSelector("::-p-aria([name='Log in'][role='link'])");
+  const address = await link.evaluate((link) => link.href);
+  await ann.page.goto(address.replace(/sign-in-\w+/, `sign-in-${"0".repeat(16)}`));
   await ann.sees("was not begun in this tab", "[role=alert]");
   await ann.press("Back");
   assert.equal(await ann.page.evaluate(() => sessionStorage.length), 0, "nobody is signed in");

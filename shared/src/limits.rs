@@ -199,6 +199,8 @@ pub const ISSUERS_PER_PROJECT_MAX_COUNT: usize = 16;
 
 /// Maximum issuers of the installation whose users sign in to the console: its policy names them in a header.
 pub const SIGN_IN_ISSUERS_MAX_COUNT: usize = 32;
+/// Maximum number of those of one project.
+pub const SIGN_IN_ISSUERS_PER_PROJECT_MAX_COUNT: usize = 4;
 
 /// Maximum bytes of an issuer's URL, of its audience, and of the name of the claim that gives the role. They fit their
 /// columns in `selkie.issuers`, which have 255 characters.

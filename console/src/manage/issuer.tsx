@@ -1,5 +1,6 @@
 // The form of one issuer: whose tokens, by which keys, with which roles.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import { redirectUri } from "../oidc";
 import { texts } from "../texts";
 import { Button } from "../ui";
 import { jsonText, parsed } from "../values";
@@ -40,6 +41,11 @@ export function IssuerForm({ issuer, roles, onSave, onClose }: Props) {
   const [map, setMap] = useState<[string, string][]>(Object.entries(issuer?.map ?? {}));
   const [clientId, setClientId] = useState(issuer?.clientId ?? "");
   const [isWrong, setWrong] = useState(false);
+  const [back, setBack] = useState("");
+  useEffect(() => {
+    // Browsers have no `subtle` where the console is opened by plain HTTP.
+    if (crypto.subtle) void redirectUri(name).then(setBack);
+  }, [name]);
   const submit = (event: Event) => {
     event.preventDefault();
     const isSet = isByUrl || (jwks.trim() !== "" && claimsOf(jwks) !== undefined);
@@ -156,7 +162,7 @@ export function IssuerForm({ issuer, roles, onSave, onClose }: Props) {
       )}
       <TextField label={words.clientId} value={clientId} maxLength={255} onChange={setClientId} />
       <p class="dim wide">
-        {words.clientHint} <code>{`${location.origin}/console`}</code>
+        {words.clientHint} <code>{back}</code>
       </p>
       <Button type="submit" look="main" label={words.save} />
       <Button label={texts.cancel} onClick={onClose} />

@@ -31,7 +31,7 @@ export const issuers = {
   read: "read everything (read)",
   clientId: "Client id of the console",
   clientHint:
-    "With it, users sign in to the console at the issuer. Everybody who opens the console sees the issuer and the project. Register the address of the console as redirect URI:",
+    "With it, users sign in to the console at the issuer. Everybody who opens the console sees the issuer and the project. Register this redirect URI at the issuer:",
   console: "Console",
   signsIn: "signs in",
   createdAt: "Created",

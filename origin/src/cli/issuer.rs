@@ -12,7 +12,7 @@ use super::system::{Opened, ProjectFilter, note, project, time};
 use super::{CliError, Context, TextTable};
 use crate::clock::now;
 use crate::database::admin::{IssuerKeys, IssuerRow, KeyGrant};
-use crate::system::issuers::{Issuers, for_edge, try_url};
+use crate::system::issuers::{Issuers, for_edge, sign_in_path, try_url};
 
 #[derive(Debug, Subcommand)]
 pub enum IssuerCommand {
@@ -111,6 +111,9 @@ impl AddArgs {
             }
         }
         let (project, issuer) = (self.project.clone(), self.issuer.clone());
+        if self.client_id.is_some() {
+            note(&format!("selkie: at the issuer, register the redirect URI https://…{}", sign_in_path(&issuer)));
+        }
         let new = IssuerRow {
             project: self.project,
             issuer: self.issuer,

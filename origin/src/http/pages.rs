@@ -77,10 +77,11 @@ struct SignInIssuer<'a> {
     client_id: &'a str,
 }
 
-const HEADERS: [(header::HeaderName, &str); 5] = [
+const HEADERS: [(header::HeaderName, &str); 6] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (header::CACHE_CONTROL, "public, no-cache"),
     (header::VARY, "Accept-Encoding"),
 ];
@@ -97,6 +98,8 @@ pub(super) fn file(
         ("docs", ConsoleConfig::Served) => "docs/index.html",
         ("docs", ConsoleConfig::Off) => "docs/without-console.html",
         ("console", _) => CONSOLE,
+        // Issuers send users back to it.
+        (name, _) if name.starts_with("console/sign-in-") => CONSOLE,
         (name, _) => name,
     };
     if name == ISSUERS {

@@ -1,9 +1,12 @@
 //! Sets, lists and removes issuers: services whose tokens are accepted for the users of a project.
 
+use sha2::{Digest as _, Sha256};
+use shared::fingerprint::hex;
 use shared::ident::{ProjectName, RoleName};
 use shared::key::{EdgeIssuer, EdgeIssuers, EdgeIssuersFault, JwkSetFault, KeyFault, UnusableKey, VerificationKeys};
 use shared::limits::{
     ISSUER_MAX_BYTES, ISSUER_ROLES_MAX_COUNT, ISSUERS_PER_PROJECT_MAX_COUNT, SIGN_IN_ISSUERS_MAX_COUNT,
+    SIGN_IN_ISSUERS_PER_PROJECT_MAX_COUNT,
 };
 
 use crate::database::admin::{Admin, AdminError, IssuerKeys, IssuerRow, KeyGrant};
@@ -34,7 +37,10 @@ pub enum IssuerError {
     TooManyRoles,
     #[error("a project has at most {ISSUERS_PER_PROJECT_MAX_COUNT} issuers")]
     TooMany,
-    #[error("the users of {SIGN_IN_ISSUERS_MAX_COUNT} issuers sign in to the console, the maximum")]
+    #[error(
+        "users sign in to the console by at most {SIGN_IN_ISSUERS_MAX_COUNT} issuers, \
+         {SIGN_IN_ISSUERS_PER_PROJECT_MAX_COUNT} of one project"
+    )]
     TooManyClients,
     #[error("another project has this issuer")]
     Elsewhere,
@@ -138,8 +144,11 @@ impl Issuers {
         if let Some(taken) = others.clone().find(|row| row.issuer == new.issuer && row.audience == new.audience) {
             return Err(IssuerError::Taken(taken.project.clone()));
         }
+        let signing_in = others.clone().filter(|row| row.client_id.is_some());
+        let of_project = signing_in.clone().filter(|row| row.project == new.project);
         if new.client_id.is_some()
-            && others.clone().filter(|row| row.client_id.is_some()).count() >= SIGN_IN_ISSUERS_MAX_COUNT
+            && (signing_in.count() >= SIGN_IN_ISSUERS_MAX_COUNT
+                || of_project.count() >= SIGN_IN_ISSUERS_PER_PROJECT_MAX_COUNT)
         {
             return Err(IssuerError::TooManyClients);
         }
@@ -165,6 +174,12 @@ impl Issuers {
         }
         Ok(self.admin.remove_issuer(project, issuer).await?)
     }
+}
+
+/// Returns the path of the console to which the issuer sends users back. `console/src/oidc.ts` computes it too.
+pub fn sign_in_path(issuer: &str) -> String {
+    const ID_BYTES: usize = 8;
+    format!("/console/sign-in-{}", hex(&Sha256::digest(issuer)[..ID_BYTES]))
 }
 
 /// Returns the edge's variable `ISSUERS`, and the issuers that must be left out of it.

@@ -5,7 +5,7 @@ use crate::changes::{
     RECENT_MAX_BYTES, TABLES_MAX_COUNT, TABLES_PER_PROJECT_MAX_COUNT, catch_up_readers, followers, table_lookups,
 };
 use crate::config::find_setting;
-use crate::database::admin::STATEMENT_TIMEOUT;
+use crate::database::admin::{LOG_MAX_BYTES, STATEMENT_TIMEOUT};
 use crate::database::long_rows::{LONG_ROWS_MAX_BYTES, LONG_ROWS_PER_PROJECT_MAX_BYTES};
 use crate::database::media::{CONNECTIONS_MAX_COUNT, CONNECTIONS_PER_PROJECT_MAX_COUNT};
 use crate::database::pool::QUEUES_OF_ALL;
@@ -160,6 +160,7 @@ fn of_changes() -> Vec<Expected> {
         counted("deliveries of [webhooks](api/webhooks.md) under way", &in_flight()),
         row("webhooks", written(WEBHOOKS_MAX_COUNT), written(WEBHOOKS_PER_PROJECT_MAX_COUNT)),
         row("memory for recent changes of followed tables", format!("{recent} MiB"), "none".to_owned()),
+        row("the binary log of a private MariaDB", format!("{} GiB", LOG_MAX_BYTES >> 30), "none: ".to_owned()),
         row("tables that are followed", written(TABLES_MAX_COUNT), written(TABLES_PER_PROJECT_MAX_COUNT)),
     ]
 }

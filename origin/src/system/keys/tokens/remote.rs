@@ -4,7 +4,7 @@
 use std::error::Error as _;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::networks::Networks;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -18,6 +18,8 @@ use tokio::sync::watch;
 use url::{Host, Url};
 
 const REDIRECTS_MAX_COUNT: usize = 5;
+/// How long a request waits for keys whose last fetch failed.
+const RETRY_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlFault {
@@ -31,6 +33,8 @@ pub enum UrlFault {
     Plain,
     #[error("its address is not public")]
     Network,
+    #[error("its host has signs other than letters, digits, dots, hyphens and underscores")]
+    Host,
 }
 
 /// From which addresses a set is fetched.
@@ -49,6 +53,13 @@ pub fn parse_url(text: &str) -> Result<Url, UrlFault> {
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(UrlFault::Credentials);
+    }
+    // Other signs would have a meaning in the header Content-Security-Policy of the console, which names issuers.
+    let is_plain = |sign: u8| sign.is_ascii_alphanumeric() || b".-_".contains(&sign);
+    if let Some(Host::Domain(name)) = url.host()
+        && !name.bytes().all(is_plain)
+    {
+        return Err(UrlFault::Host);
     }
     Ok(url)
 }
@@ -191,6 +202,8 @@ struct RemoteState {
     keys: Option<Arc<VerificationKeys>>,
     fetched_at: u64,
     asked_at: Option<u64>,
+    /// Whether the last fetch failed.
+    has_failed: bool,
     flight: Option<watch::Receiver<()>>,
 }
 
@@ -203,10 +216,11 @@ impl RemoteKeys {
         self.url == *url && self.reach == reach
     }
 
-    /// Returns the cached keys; if older than [`JWKS_REFRESH_SECONDS`], also fetches new ones. Without any, waits for a
-    /// fetch; `None` if the fetch fails, or has failed and began less than [`JWKS_FIRST_FETCH_MIN_SECONDS`] ago.
+    /// Returns the cached keys; if older than [`JWKS_REFRESH_SECONDS`], also fetches new ones. Without any, waits for the
+    /// first fetch, and for another one after it has failed for [`RETRY_WAIT`] at most: an issuer that does not answer must
+    /// not hold up requests. `None` if there are no keys then.
     pub(super) async fn keys(self: &Arc<Self>, now: u64) -> Option<Arc<VerificationKeys>> {
-        let flight = {
+        let (flight, time) = {
             let mut state = self.state();
             if let Some(keys) = state.keys.clone() {
                 if now.abs_diff(state.fetched_at) >= JWKS_REFRESH_SECONDS {
@@ -214,9 +228,10 @@ impl RemoteKeys {
                 }
                 return Some(keys);
             }
-            self.begin_fetch(&mut state, now)
+            let time = if state.has_failed { RETRY_WAIT } else { Duration::from_secs(JWKS_FETCH_MAX_SECONDS) };
+            (self.begin_fetch(&mut state, now)?, time)
         };
-        wait(flight?).await;
+        let _ = tokio::time::timeout(time, wait(flight)).await;
         self.state().keys.clone()
     }
 
@@ -243,8 +258,12 @@ impl RemoteKeys {
         state.flight = Some(flight.clone());
         let remote = Arc::clone(self);
         tokio::spawn(async move {
+            let began = Instant::now();
             let fetched = fetch(&remote.url, remote.reach).await;
             let mut state = remote.state();
+            state.has_failed = fetched.is_err();
+            // The pause is counted from the end, since an attempt may take longer than the pause.
+            state.asked_at = Some(now + began.elapsed().as_secs());
             match fetched {
                 Ok((keys, _)) => {
                     state.keys = Some(Arc::new(keys));

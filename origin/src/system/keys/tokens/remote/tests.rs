@@ -130,6 +130,16 @@ async fn an_issuer_that_was_never_reached_is_asked_again_after_seconds() {
 }
 
 #[tokio::test]
+async fn requests_do_not_wait_for_an_issuer_that_answers_no_more() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/jwks", silent.local_addr().unwrap()).parse().unwrap();
+    let remote = Arc::new(RemoteKeys::new(url, Reach::Any));
+    remote.state().has_failed = true;
+    assert_eq!(remote.keys(NOW).await, None);
+    assert!(remote.state().flight.is_some(), "the fetch is still under way");
+}
+
+#[tokio::test]
 async fn what_is_no_jwk_set_of_a_fair_size_is_refused() {
     let fault = async |answer: String| {
         let issuer = Issuer::start(answer).await;
@@ -179,6 +189,9 @@ fn a_url_is_https_unless_it_is_of_this_machine() {
         ("ftp://id.example", UrlFault::Scheme),
         ("https://a:b@id.example", UrlFault::Credentials),
         ("https://a@id.example", UrlFault::Credentials),
+        ("https://x,script-src", UrlFault::Host),
+        ("https://x;frame-ancestors", UrlFault::Host),
+        ("https://*", UrlFault::Host),
     ] {
         assert_eq!(parse_url(text), Err(expected), "{text}");
     }
