@@ -42,7 +42,7 @@ pub enum IssuerError {
          {SIGN_IN_ISSUERS_PER_PROJECT_MAX_COUNT} of one project"
     )]
     TooManyClients,
-    #[error("another project has this issuer")]
+    #[error("another project has this issuer, so that only the operator may add it or change its audience")]
     Elsewhere,
     #[error("a key that expires can't give tokens full or read access, since they would outlive it")]
     Outlives,
@@ -91,7 +91,7 @@ impl IssuerError {
                 Some("name one project with --project: the edge forwards tokens of other issuers".to_owned())
             }
             Self::Elsewhere => {
-                Some("the operator can give an issuer to several projects with `selkie issuer add`".to_owned())
+                Some("the operator gives an issuer to several projects with `selkie issuer add`".to_owned())
             }
             Self::Outlives => Some("map a role, or use a key that does not expire".to_owned()),
             Self::Url(..) | Self::Text(..) | Self::TooManyRoles | Self::TooMany | Self::TooManyClients => None,
@@ -113,7 +113,8 @@ impl Issuers {
         let rows = self.admin.issuers(None).await?;
         let (own, others): (Vec<_>, Vec<_>) =
             rows.iter().filter(|row| row.issuer == new.issuer).partition(|row| row.project == new.project);
-        if own.is_empty() && !others.is_empty() {
+        // With the same or a wider audience, tokens of the others could be meant for this project too.
+        if !others.is_empty() && !own.iter().any(|row| row.audience == new.audience) {
             return Err(IssuerError::Elsewhere);
         }
         if let IssuerKeys::Url(url) = &new.keys
@@ -235,6 +236,9 @@ fn check(new: &IssuerRow) -> Result<Vec<UnusableKey>, IssuerError> {
     }
     if new.role_map.len() > ISSUER_ROLES_MAX_COUNT {
         return Err(IssuerError::TooManyRoles);
+    }
+    if !new.role_map.keys().all(|value| (1..=ISSUER_MAX_BYTES).contains(&value.len())) {
+        return Err(IssuerError::Text("each value that is mapped", "bytes"));
     }
     match &new.keys {
         IssuerKeys::Url(url) | IssuerKeys::PublicUrl(url) => {

@@ -92,6 +92,7 @@ pub(super) async fn faults_of_an_issuer_are_named(host: Host) {
         (json!({"jwks": null, "jwksUrl": "http://127.0.0.1/jwks"}), "does not begin with https://"),
         (json!({"role": null, "roleClaim": null}), "No token would have a role"),
         (json!({"role": "nobody"}), "no role nobody"),
+        (json!({"roleClaim": "role", "map": {"x".repeat(256): "full"}}), "must have 1 to 255 bytes"),
         (json!({"jwks": {"keys": []}}), "no key"),
         (json!({"secret": "x"}), "unknown field `secret`"),
     ] {
