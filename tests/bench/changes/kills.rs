@@ -37,7 +37,7 @@ const WEBHOOKS: usize = 16;
 /// The endpoint refuses one delivery of so many.
 const REFUSED_EACH: usize = 100;
 /// Maximum time until all changes have come, after the last write.
-const ARRIVAL: Duration = Duration::from_secs(600);
+const ARRIVAL: Duration = Duration::from_secs(1_800);
 
 /// The changes of orders that were told, by the order's key: 1 for its insert, 2 for its update, 3 for its deletion.
 struct Ledger {
