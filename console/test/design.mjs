@@ -91,6 +91,15 @@ export const design = ({ database, call }) => ({
     await set(tab, "Table comment", "where books stand");
     await tab.press("Add column");
     await set(tab, "Name 2", "label");
+    const types = await tab.page.$$eval("#column-types option", (options) => options.map(({ value }) => value));
+    assert.ok(types.includes("decimal(10,2)") && types.includes("enum('a','b')"), types.join(" "));
+    await set(tab, "Type 2", "enum");
+    const fault = await tab.page.$eval('[aria-label="Type 2"]', (input) => input.validationMessage);
+    assert.match(fault, /^Write the values/);
+    await set(tab, "Type 2", "varchar(20");
+    await tab.press("Review and save");
+    await tab.sees("Column label: type has no closing parenthesis", "dialog [role=alert]");
+    await tab.press("Cancel");
     await set(tab, "Type 2", "strings(20)");
     await tab.press("Add column");
     await set(tab, "Name 3", "width");

@@ -14,13 +14,27 @@ const OTHER_WAY = [1845, 1846];
 
 export type Change = { create: NewTable } | { alter: Alteration } | { truncate: true } | { drop: true };
 
-function send(name: string, change: Change, options: SchemaOptions): Promise<SchemaChange> {
+/** Names the column instead of its place in the request, as `alter.addColumns[0].type`. */
+function withName(message: string, change: Change): string {
+  const lists: Record<string, { name?: string }[]> = Object.assign({}, ...Object.values(change));
+  return message.replace(/^\w+\.(\w*[cC]olumns)\[(\d+)\]\.?/, (place, list, at) => {
+    const name = lists[list]?.[Number(at)]?.name;
+    return name ? own.column(name) : place;
+  });
+}
+
+async function send(name: string, change: Change, options: SchemaOptions): Promise<SchemaChange> {
   const { schema } = api();
   // A change takes as long as the service lets it; a request that failed is not repeated unseen.
   const call = { timeout: 0, retries: 0, ...options };
-  if ("create" in change) return schema.create(name, change.create, call);
-  if ("alter" in change) return schema.alter(name, change.alter, call);
-  return "truncate" in change ? schema.truncate(name, call) : schema.drop(name, call);
+  try {
+    if ("create" in change) return await schema.create(name, change.create, call);
+    if ("alter" in change) return await schema.alter(name, change.alter, call);
+    return await ("truncate" in change ? schema.truncate(name, call) : schema.drop(name, call));
+  } catch (refused) {
+    if (isSelkieError(refused)) refused.message = withName(refused.message, change);
+    throw refused;
+  }
 }
 
 /** Drops the edits of a table that is gone, and reads the tables again. */

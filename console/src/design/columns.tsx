@@ -8,9 +8,11 @@ const own = words.column;
 
 /** Types that are offered; others may be typed. */
 const TYPES = (
-  "int,bigint,bigint unsigned,smallint,tinyint(1),decimal(10,2),double,varchar(255),text,mediumtext,char(36)," +
-  "date,datetime,datetime(3),timestamp,time,year,json,uuid,inet6,enum('a','b'),set('a','b'),varbinary(255),blob,point"
-).split(",");
+  "int|bigint|bigint unsigned|smallint|tinyint(1)|decimal(10,2)|double|varchar(255)|text|mediumtext|longtext|char(36)|" +
+  "date|datetime|datetime(3)|timestamp|time|year|json|uuid|inet6|enum('a','b')|set('a','b')|varbinary(255)|blob|point"
+).split("|");
+/** Types that mean nothing without their values or their length. */
+const INCOMPLETE = /^\s*(enum|set|varchar|varbinary)\s*$/i;
 
 type Source = keyof typeof own.sources;
 type Part = Partial<DraftColumn>;
@@ -134,6 +136,7 @@ function Column(props: Props) {
         <label>
           <span>{own.type}</span>
           <input
+            ref={(input) => input?.setCustomValidity(INCOMPLETE.test(type) ? own.incomplete : "")}
             class="mono"
             aria-label={label(own.type)}
             value={type}

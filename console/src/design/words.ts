@@ -46,6 +46,7 @@ export const words = {
     dropped: "is dropped, with its values",
     add: "Add column",
     unnamed: "the column",
+    incomplete: "Write the values or the length too, as enum('new','paid') or varchar(255).",
   },
   indexes: "Indexes",
   index: {
@@ -97,6 +98,7 @@ export const words = {
     done: "Done.",
     close: "Close",
     type: (name: string) => `Type ${name} to confirm`,
+    column: (name: string) => `Column ${name}: `,
     losesColumns: (names: string) => `This deletes these columns with all their values: ${names}. It can't be undone.`,
     losesTable: (rows: number, bytes: number) =>
       `This deletes the table with ${records(rows)} (${sizeOf(bytes)}). It can't be undone.`,
