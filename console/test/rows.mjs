@@ -45,6 +45,7 @@ export const manyRows = ({ database, call }) => {
       await tab.page.keyboard.down("Shift");
       await tab.click(box(4));
       await tab.page.keyboard.up("Shift");
+      await tab.page.waitForSelector(".header .pick input:indeterminate");
       await tab.page.waitForSelector("::-p-aria([name='Rows 3'][role='button'])");
       await tab.keys("Escape");
       await tab.page.waitForSelector("::-p-aria([name='Rows'][role='button'])");

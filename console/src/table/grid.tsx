@@ -64,6 +64,8 @@ export function Grid({
   onFault,
 }: Props) {
   void rows.version.value;
+  const selected = selection.rows.value.size;
+  const isAllSelected = selected > 0 && selected === rows.length && !rows.hasMore;
   const fields = useMemo(() => {
     const shown = query.columns;
     return schema.schema.filter(({ name, invisible }) => (shown ? shown.includes(name) : !invisible));
@@ -221,9 +223,10 @@ export function Grid({
         <div class="cell pick" role="columnheader" aria-colindex={1}>
           <input
             type="checkbox"
-            checked={selection.rows.value.size > 0}
+            checked={isAllSelected}
+            indeterminate={selected > 0 && !isAllSelected}
             aria-label={texts.rows.selectAll}
-            onClick={() => (selection.rows.value.size ? selection.clear() : selection.all(lines))}
+            onClick={() => (selected ? selection.clear() : selection.all(lines))}
           />
         </div>
         {fields.map((field, column) => (
