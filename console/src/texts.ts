@@ -187,6 +187,7 @@ export const texts = {
     saved: "Saved.",
     undo: "Undo",
     discard: "Discard",
+    discarded: "The changes are discarded.",
     review: "Review",
     insert: "Add",
     update: "Change",

@@ -152,6 +152,10 @@ export const editing = ({ database, call }) => {
       );
       await tab.press("Discard");
       await tab.gone(".edits");
+      await tab.press("Undo");
+      await tab.sees("2 unsaved changes", ".edits");
+      await tab.press("Discard");
+      await tab.sees("The changes are discarded.", ".saved");
     },
 
     async "say what is saved of a table without transactions"(tab) {

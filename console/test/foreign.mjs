@@ -38,7 +38,9 @@ export const foreignKeys = ({ database, call }) => ({
     await tab.keys("Enter");
     await tab.sees("Ann 1", '.body [aria-rowindex="2"]');
     await tab.press("Save");
-    await tab.gone(".edits");
+    await tab.sees("Saved.", ".saved");
+    await tab.keys("Escape");
+    await tab.page.waitForFunction(() => document.querySelector(".saved").innerText === "");
     assert.equal((await call("GET", `crud/${database}/books/1`)).author_id, 1);
     await tab.page.waitForSelector('.body [aria-rowindex="2"]');
     await tab.grid();

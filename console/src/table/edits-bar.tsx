@@ -55,11 +55,24 @@ export function EditsBar({
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
   }, [list]);
+  useLayoutEffect(() => {
+    if (!isSaved) return;
+    const clear = () => setSaved(false);
+    const actions = ["pointerdown", "keydown"];
+    for (const action of actions) addEventListener(action, clear);
+    return () => {
+      for (const action of actions) removeEventListener(action, clear);
+    };
+  }, [isSaved]);
+  const undo = (
+    <Button icon="undo" label={texts.edits.undo} onClick={() => edits.undo()} disabled={!edits.canUndo.value} />
+  );
   if (list.length === 0)
     return (
-      <p class="saved" role="status">
-        {isSaved ? texts.edits.saved : ""}
-      </p>
+      <div class="row saved">
+        <span role="status">{isSaved ? texts.edits.saved : edits.canUndo.value ? texts.edits.discarded : ""}</span>
+        {edits.canUndo.value && undo}
+      </div>
     );
   const isRefused =
     edits.fault.value !== null || list.some(({ faults, theirs }) => faults?.length || theirs !== undefined);
@@ -107,7 +120,7 @@ export function EditsBar({
             </ul>
           )}
         </Popup>
-        <Button icon="undo" label={texts.edits.undo} onClick={() => edits.undo()} disabled={!edits.canUndo.value} />
+        {undo}
         <Button label={texts.edits.discard} onClick={() => edits.discard()} />
         <Button
           look="main"

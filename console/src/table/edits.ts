@@ -173,9 +173,12 @@ export class Edits {
     this.#set(this.list.value.filter((edit) => edit.id !== id));
   }
 
+  /** Drops all changes; `undo` brings them back. */
   discard(): void {
     this.fault.value = null;
-    this.#set([]);
+    this.#history.value = [...this.#history.value.slice(-99), this.list.value];
+    this.list.value = [];
+    this.#keep();
   }
 
   undo(): void {
