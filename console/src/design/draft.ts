@@ -17,6 +17,9 @@ export interface DraftColumn extends ColumnDefinition {
   readonly isDropped?: boolean;
 }
 
+/** Stands for a column that is still to be chosen. */
+export const NO_COLUMN = -1;
+
 /** A column of an index that is to be added. */
 export interface DraftPart {
   readonly id: number;

@@ -1,10 +1,11 @@
 // The foreign keys of a table as it is edited: a present one is kept or dropped, a new one is described.
 import type { ForeignKeyDefinition, TableDefinition } from "@selkie/client";
+import { Fragment } from "preact";
 import { useEffect } from "preact/hooks";
-import { TextField } from "../manage/parts";
+import { SelectField, TextField } from "../manage/parts";
 import { databases, loadTables, schemaOf, tables } from "../schema";
 import { Button, useLoad } from "../ui";
-import type { Draft, DraftForeignKey } from "./draft";
+import { type Draft, type DraftForeignKey, NO_COLUMN } from "./draft";
 import { words } from "./words";
 
 const own = words.foreignKey;
@@ -32,7 +33,14 @@ export function ForeignKeys({ database, draft, made, onChange }: Props) {
   const toggle = (name: string) =>
     onChange({ droppedForeignKeys: isDropped(name) ? dropped.filter((one) => one !== name) : [...dropped, name] });
   const set = (addedForeignKeys: readonly DraftForeignKey[]) => onChange({ addedForeignKeys });
-  const blank: DraftForeignKey = { name: "", database, table: "", pairs: [], onDelete: "", onUpdate: "" };
+  const blank: DraftForeignKey = {
+    name: "",
+    database,
+    table: "",
+    pairs: [{ id: NO_COLUMN, column: "" }],
+    onDelete: "",
+    onUpdate: "",
+  };
   return (
     <fieldset>
       <legend>{words.foreignKeys}</legend>
@@ -86,93 +94,81 @@ function NewForeignKey({
   const targets = target.value ?? [];
   const columns = draft.columns.filter(({ isDropped }) => !isDropped);
   const first = targets.find(({ primaryKey }) => primaryKey)?.name ?? "";
+  const to = (table: string) => ({ table, pairs: pairs.map(({ id }) => ({ id, column: "" })) });
   const isOpen = pairs[0]?.column === "";
   useEffect(() => {
     // The table may be read after the column was chosen.
     if (isOpen && first) onChange({ pairs: pairs.with(0, { ...pairs[0]!, column: first }) });
   }, [isOpen, first]);
-  /** The pairs, and one that is to be chosen. */
-  const shown = [...pairs, undefined];
-  const select = (
-    label: string,
-    value: string,
-    options: readonly (readonly [string, string])[],
-    choose: (value: string) => void,
-    required = false,
-  ) => (
-    <select
-      aria-label={label}
-      value={value}
-      required={required}
-      onChange={(event) => choose(event.currentTarget.value)}
-    >
-      <option value="">{own.choose}</option>
-      {options.map(([value, text]) => (
-        <option key={value} value={value}>
-          {text}
-        </option>
-      ))}
-    </select>
-  );
-  const action = (label: string, value: string, choose: (value: string) => void) => (
-    <label>
-      {label}
-      <select value={value} onChange={(event) => choose(event.currentTarget.value)}>
-        <option value="">{own.usual}</option>
-        {own.actions.map((name) => (
-          <option key={name}>{name}</option>
-        ))}
-      </select>
-    </label>
-  );
   return (
     <div class="row new-key" role="group" aria-label={own.add}>
-      {select(
-        words.database,
-        database,
-        databases.value?.map((name) => [name, name] as const) ?? [],
-        (database) => onChange({ database, table: "", pairs: [] }),
-        true,
-      )}
-      {select(
-        own.table,
-        table,
-        tables.value[database]?.filter(({ kind }) => kind !== "view").map(({ name }) => [name, name] as const) ?? [],
-        (table) => onChange({ table, pairs: pairs.map(({ id }) => ({ id, column: "" })) }),
-        true,
-      )}
-      {table !== "" &&
-        shown.map((pair, at) => (
-          <span class="row" key={at}>
-            {select(
-              own.column(at),
-              pair ? String(pair.id) : "",
-              columns.map(({ id, name }) => [String(id), name] as const),
-              (value) =>
-                onChange({
-                  pairs:
-                    value === ""
-                      ? pairs.toSpliced(at, 1)
-                      : pairs.toSpliced(at, 1, { id: Number(value), column: pair?.column ?? "" }),
-                }),
-              at === 0,
-            )}
-            {pair && (
-              <>
-                →
-                {select(
-                  own.target(at),
-                  pair.column,
-                  targets.map(({ name }) => [name, name] as const),
-                  (column) => onChange({ pairs: pairs.with(at, { ...pair, column }) }),
-                  true,
-                )}
-              </>
-            )}
-          </span>
-        ))}
-      {action(own.onDelete, key.onDelete, (onDelete) => onChange({ onDelete }))}
-      {action(own.onUpdate, key.onUpdate, (onUpdate) => onChange({ onUpdate }))}
+      {pairs.map((pair, at) => (
+        <Fragment key={at}>
+          <SelectField
+            label={words.column.one}
+            name={own.column(at)}
+            value={pair.id === NO_COLUMN ? "" : String(pair.id)}
+            options={columns.map(({ id, name }) => [String(id), name] as const)}
+            choose={words.choose}
+            onChange={(id) =>
+              onChange({
+                pairs:
+                  id || at === 0
+                    ? pairs.with(at, { ...pair, id: id ? Number(id) : NO_COLUMN })
+                    : pairs.toSpliced(at, 1),
+              })
+            }
+          />
+          <span class="arrow">→</span>
+          {at === 0 && (
+            <>
+              <SelectField
+                label={words.database}
+                value={database}
+                options={databases.value?.map((name) => [name, name] as const) ?? []}
+                choose={words.choose}
+                onChange={(database) => onChange({ database, ...to("") })}
+              />
+              <SelectField
+                label={own.table}
+                value={table}
+                options={
+                  tables.value[database]?.flatMap(({ kind, name }) =>
+                    kind === "view" ? [] : [[name, name] as const],
+                  ) ?? []
+                }
+                choose={words.choose}
+                onChange={(table) => onChange(to(table))}
+              />
+            </>
+          )}
+          <SelectField
+            label={own.targetColumn}
+            name={own.target(at)}
+            value={pair.column}
+            options={targets.map(({ name }) => [name, name] as const)}
+            choose={words.choose}
+            onChange={(column) => onChange({ pairs: pairs.with(at, { ...pair, column }) })}
+          />
+        </Fragment>
+      ))}
+      <Button
+        icon="plus"
+        label={words.column.another}
+        onClick={() => onChange({ pairs: [...pairs, { id: NO_COLUMN, column: "" }] })}
+      />
+      <SelectField
+        label={own.onDelete}
+        value={key.onDelete}
+        options={own.actions}
+        onChange={(onDelete) => onChange({ onDelete })}
+      />
+      <SelectField
+        label={own.onUpdate}
+        value={key.onUpdate}
+        options={own.actions}
+        onChange={(onUpdate) => onChange({ onUpdate })}
+      />
       <TextField label={own.name} value={key.name} maxLength={64} onChange={(name) => onChange({ name })} />
       <Button icon="close" bare look="quiet" label={own.remove} onClick={onRemove} />
     </div>

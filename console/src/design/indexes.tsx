@@ -1,8 +1,9 @@
 // The indexes of a table as it is edited: a present index is kept or dropped, a new one is described.
 import type { IndexDefinition, TableDefinition } from "@selkie/client";
-import { TextField } from "../manage/parts";
+import { Fragment } from "preact";
+import { SelectField, TextField } from "../manage/parts";
 import { Button } from "../ui";
-import type { Draft, DraftIndex, DraftPart } from "./draft";
+import { type Draft, type DraftIndex, type DraftPart, NO_COLUMN } from "./draft";
 import { words } from "./words";
 
 const own = words.index;
@@ -56,7 +57,11 @@ export function Indexes({ draft, made, onChange }: Props) {
           </li>
         ))}
       </ul>
-      <Button icon="plus" label={own.add} onClick={() => set([...added, { name: "", kind: "index", parts: [] }])} />
+      <Button
+        icon="plus"
+        label={own.add}
+        onClick={() => set([...added, { name: "", kind: "index", parts: [{ id: NO_COLUMN }] }])}
+      />
     </fieldset>
   );
 }
@@ -73,68 +78,70 @@ function NewIndex({
   onRemove: () => void;
 }) {
   const { parts } = index;
-  const change = (at: number, part: DraftPart | null) =>
-    onChange({ parts: part ? parts.with(at, part) : parts.toSpliced(at, 1) });
+  const change = (at: number, part: DraftPart) => onChange({ parts: parts.with(at, part) });
   const columns = draft.columns.filter(({ isDropped }) => !isDropped);
-  const choice = (at: number, value: number | undefined, choose: (id: number | null) => void) => (
-    <select
-      aria-label={own.column(at)}
-      value={value === undefined ? "" : String(value)}
-      required={parts.length === 0}
-      onChange={({ currentTarget: { value } }) => choose(value === "" ? null : Number(value))}
-    >
-      <option value="">{own.none}</option>
-      {columns.map(({ id, name }) => (
-        <option key={id} value={String(id)}>
-          {name}
-        </option>
-      ))}
-    </select>
-  );
   return (
     <div class="row new-key" role="group" aria-label={words.index.add}>
-      <select
-        aria-label={own.kind}
+      <SelectField
+        label={own.kind}
         value={index.kind}
-        onChange={({ currentTarget: { value } }) => onChange({ kind: value as DraftIndex["kind"] })}
-      >
-        {Object.entries(own.kinds).map(([kind, text]) => (
-          <option key={kind} value={kind}>
-            {text}
-          </option>
-        ))}
-      </select>
+        options={Object.entries(own.kinds)}
+        onChange={(kind) => onChange({ kind: kind as DraftIndex["kind"] })}
+      />
       {parts.map((part, at) => (
-        <span class="row" key={at}>
-          {choice(at, part.id, (id) => change(at, id === null ? null : { ...part, id }))}
+        <Fragment key={at}>
+          <SelectField
+            label={words.column.one}
+            name={own.column(at)}
+            value={part.id === NO_COLUMN ? "" : String(part.id)}
+            options={columns.map(({ id, name }) => [String(id), name] as const)}
+            choose={words.choose}
+            onChange={(id) =>
+              onChange({
+                parts:
+                  id || at === 0
+                    ? parts.with(at, { ...part, id: id ? Number(id) : NO_COLUMN })
+                    : parts.toSpliced(at, 1),
+              })
+            }
+          />
           {index.kind !== "fulltext" && (
             <>
-              <input
-                class="length"
-                type="number"
-                min={1}
-                aria-label={own.length(at)}
-                placeholder={own.lengthHint}
-                value={part.length ?? ""}
-                onInput={(event) => {
-                  const { length: _, ...rest } = part;
-                  const length = Number(event.currentTarget.value);
-                  change(at, length ? { ...rest, length } : rest);
-                }}
-              />
-              <select
-                aria-label={own.order(at)}
+              <label>
+                <span>{own.firstCharacters}</span>
+                <input
+                  class="length"
+                  type="number"
+                  min={1}
+                  aria-label={own.length(at)}
+                  placeholder={own.all}
+                  value={part.length ?? ""}
+                  onInput={(event) => {
+                    const { length: _, ...rest } = part;
+                    const length = Number(event.currentTarget.value);
+                    change(at, length ? { ...rest, length } : rest);
+                  }}
+                />
+              </label>
+              <SelectField
+                label={own.direction}
+                name={own.order(at)}
                 value={String(part.descending ?? false)}
-                onChange={(event) => change(at, { ...part, descending: event.currentTarget.value === "true" })}
-              >
-                <option value="false">{own.ascending}</option>
-                <option value="true">{own.descending}</option>
-              </select>
+                options={[
+                  ["false", own.ascending],
+                  ["true", own.descending],
+                ]}
+                onChange={(descending) => change(at, { ...part, descending: descending === "true" })}
+              />
             </>
           )}
-        </span>
+        </Fragment>
       ))}
-      {choice(parts.length, undefined, (id) => id !== null && onChange({ parts: [...parts, { id }] }))}
+      <Button
+        icon="plus"
+        label={words.column.another}
+        onClick={() => onChange({ parts: [...parts, { id: NO_COLUMN }] })}
+      />
       <TextField label={own.name} value={index.name} maxLength={64} onChange={(name) => onChange({ name })} />
       <Button icon="close" bare look="quiet" label={own.remove} onClick={onRemove} />
     </div>

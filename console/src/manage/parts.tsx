@@ -110,6 +110,37 @@ export const TextField = ({ label, onChange, class: own, isCode, isWrong, type, 
   </label>
 );
 
+interface SelectFieldProps {
+  label: string;
+  /** The name for screen readers, where several fields have the same label. */
+  name?: string;
+  value: string;
+  options: readonly (readonly [value: string, text: string])[];
+  onChange: (value: string) => void;
+  /** The text of an empty option, instead of which another must be chosen. */
+  choose?: string;
+}
+
+/** A select under its label. */
+export const SelectField = ({ label, name = label, value, options, onChange, choose }: SelectFieldProps) => (
+  <label>
+    <span>{label}</span>
+    <select
+      aria-label={name}
+      value={value}
+      required={choose !== undefined}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    >
+      {choose !== undefined && <option value="">{choose}</option>}
+      {options.map(([value, text]) => (
+        <option key={value} value={value}>
+          {text}
+        </option>
+      ))}
+    </select>
+  </label>
+);
+
 /** Shows a secret that can't be seen again. */
 export const ShownOnce = ({
   text,
