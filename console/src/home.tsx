@@ -5,7 +5,7 @@ import { type Column, Find, List } from "./manage/parts";
 import { databases, loadTables, tables } from "./schema";
 import { api, holder, remember, remembered, to } from "./session";
 import { texts } from "./texts";
-import { Button, Icon, useLoad, useTitle } from "./ui";
+import { Button, Icon, Popup, useLoad, useTitle } from "./ui";
 import { sizeOf } from "./values";
 
 const words = texts.home;
@@ -136,6 +136,32 @@ function Figures({ keys, roles, webhooks, status, sizes }: Partial<Overview>) {
   );
 }
 
+/** Leads to the page of a new table; asks for the database if there are several. */
+function NewTable() {
+  const [first, ...others] = databases.value ?? [];
+  if (first === undefined) return null;
+  if (others.length === 0)
+    return (
+      <a class="button" href={to("create", [first])}>
+        <Icon name="plus" />
+        <span>{texts.side.create}</span>
+      </a>
+    );
+  return (
+    <Popup icon="plus" label={texts.side.create}>
+      {() => (
+        <ul>
+          {databases.value?.map((database) => (
+            <li key={database}>
+              <a href={to("create", [database])}>{database}</a>
+            </li>
+          ))}
+        </ul>
+      )}
+    </Popup>
+  );
+}
+
 interface Line extends Partial<Size> {
   database: string;
   name: string;
@@ -205,6 +231,7 @@ function Tables({ sizes }: { sizes: Map<string, Size> }) {
     <section class="stack">
       <div class="row">
         <h2>{words.tables}</h2>
+        {holder.value.access === "full" && <NewTable />}
         <Find label={words.find} value={wanted} onChange={setWanted} />
         {sizes.size > 0 && (
           <select aria-label={words.sort} value={sort} onChange={(event) => setSort(event.currentTarget.value)}>

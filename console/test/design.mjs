@@ -90,6 +90,7 @@ export const design = ({ database, call }) => ({
     await set(tab, "Table name", "shelves");
     await set(tab, "Table comment", "where books stand");
     await tab.press("Add column");
+    await tab.page.waitForSelector('[aria-label="Name 2"]:focus');
     await set(tab, "Name 2", "label");
     const types = await tab.page.$$eval("#column-types option", (options) => options.map(({ value }) => value));
     assert.ok(types.includes("decimal(10,2)") && types.includes("enum('a','b')"), types.join(" "));
@@ -104,14 +105,14 @@ export const design = ({ database, call }) => ({
     await tab.press("Add column");
     await set(tab, "Name 3", "width");
     await set(tab, "Type 3", "int");
-    await tab.select('[aria-label="Without a value 3"]', "value");
+    await tab.select('[aria-label="Default 3"]', "value");
     await set(tab, "Value 3", "80");
     await tab.press("More of width");
     await set(tab, "Check, as SQL 3", "width > 0");
     await tab.press("Add column");
     await set(tab, "Name 4", "twice");
     await set(tab, "Type 4", "int");
-    await tab.select('[aria-label="Without a value 4"]', "virtual");
+    await tab.select('[aria-label="Default 4"]', "virtual");
     await set(tab, "Value 4", "width * 2");
     await tab.isAccessible("new table");
     await tab.press("Review and save");
@@ -247,7 +248,7 @@ export const design = ({ database, call }) => ({
       await tab.page.keyboard.sendCharacter(text);
       await tab.keys("Escape");
     };
-    await tab.press(`Views and programs: ${database}`, "link");
+    await tab.press(`Views, triggers and routines: ${database}`, "link");
     await tab.press("cheap", "link");
     await tab.page.waitForFunction(() =>
       document.querySelector(".code-text .editor")?.shadowRoot?.textContent.includes("CREATE OR REPLACE"),
@@ -257,23 +258,24 @@ export const design = ({ database, call }) => ({
     await tab.press("New view", "link");
     await tab.sees("New view", ".code-text h2");
     await write("CREATE VIEW dear AS SELECT id FROM nowhere");
-    await tab.press("Run");
+    await tab.press("Save");
     await tab.sees("nowhere", ".code-text [role=alert]");
     await write("CREATE VIEW dear AS SELECT id, title FROM books WHERE price > 300");
-    await tab.press("Run");
+    await tab.press("Save");
     await tab.page.waitForFunction((hash) => location.hash === hash, {}, `#/code/${database}/view/dear`);
     await tab.sees("The view dear", ".code-text");
+    await tab.sees("Created.", ".code-text");
     await tab.sees("dear", ".side-tables");
     await tab.press("New trigger", "link");
     await tab.sees("New trigger", ".code-text h2");
     await write("CREATE TRIGGER loud BEFORE INSERT ON logs FOR EACH ROW BEGIN SET NEW.word = UPPER(NEW.word); END");
-    await tab.press("Run");
+    await tab.press("Save");
     await tab.sees("The trigger loud", ".code-text");
     await tab.page.waitForFunction(() =>
       document.querySelector(".code-text .editor")?.shadowRoot?.textContent.includes("UPPER(NEW.word)"),
     );
     await write("CREATE OR REPLACE TRIGGER loud BEFORE INSERT ON logs FOR EACH ROW SET NEW.word = LOWER(NEW.word)");
-    await tab.press("Run");
+    await tab.press("Save");
     await tab.sees("Saved.", ".code-text");
     await tab.go(`#/structure/${database}/logs`);
     await tab.sees("before insert", ".structure");

@@ -39,6 +39,7 @@ export const editing = ({ database, call }) => {
       await tab.keys("ArrowDown", "ArrowDown", "Delete");
       await tab.sees("3 unsaved changes", ".edits");
       await tab.press("Add record");
+      await tab.page.waitForSelector('[data-field="author_id"] input:focus');
       await tab.press("Save all");
       await tab.sees("title", "[role=alert]");
       await tab.sees("Nothing was saved.", ".edits");

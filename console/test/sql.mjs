@@ -161,7 +161,7 @@ export const sql = ({ database, call }) => ({
     await tab.press("Run");
     await tab.sees("100,001 rows", ".result");
     await tab.press("Limit of 1,000 rows", "checkbox");
-    await tab.press("Saved");
+    await tab.press("Saved queries");
     await tab.fill("Name of the query", "all of many", ".panel");
     await tab.keys("Enter");
     await tab.sees("SELECT seq FROM many", ".panel .history");
@@ -171,11 +171,11 @@ export const sql = ({ database, call }) => ({
     await tab.page.reload();
     const chosen = await tab.page.waitForSelector(".sql .head select");
     assert.equal(await chosen.evaluate(({ value }) => value), database);
-    await tab.press("Saved 1");
+    await tab.press("Saved queries 1");
     await tab.press(`all of many ${database} SELECT seq FROM many`);
     await tab.press("Run");
     await tab.sees("1,000 rows", ".result");
-    await tab.press("Saved 1");
+    await tab.press("Saved queries 1");
     await tab.page.evaluate(() => {
       const { createObjectURL } = URL;
       URL.createObjectURL = (blob) => {
@@ -190,6 +190,6 @@ export const sql = ({ database, call }) => ({
     ]);
     await tab.press("Delete all of many");
     await tab.keys("Escape");
-    await tab.page.waitForSelector("::-p-aria([name='Saved'][role='button'])");
+    await tab.page.waitForSelector("::-p-aria([name='Saved queries'][role='button'])");
   },
 });

@@ -60,6 +60,7 @@ async function definition(database: string, kind: CodeKind, name: string): Promi
 export default function Code() {
   const [database = "", kind = "", name] = route.value.parts;
   const objects = useLoad(() => api().schema.database(database), [database, schemaChanges.value]);
+  const created = useRef<string | undefined>(undefined);
   useTitle(own.heading(database));
   if (holder.value.access !== "full") return <p class="pad">{words.full}</p>;
   const chosen = KINDS.find((one) => one === kind);
@@ -104,7 +105,7 @@ export default function Code() {
             )}
           </Loaded>
         </nav>
-        {chosen && <One key={`${chosen} ${name}`} database={database} kind={chosen} name={name} />}
+        {chosen && <One key={`${chosen} ${name}`} database={database} kind={chosen} name={name} created={created} />}
       </div>
     </div>
   );
@@ -115,6 +116,8 @@ interface OneProps {
   kind: CodeKind;
   /** Undefined for a new one. */
   name: string | undefined;
+  /** The name of the one that was created last, until it is shown. */
+  created: { current: string | undefined };
 }
 
 function One(props: OneProps) {
@@ -126,14 +129,15 @@ function One(props: OneProps) {
   return <Loaded load={load}>{(text) => <Text {...props} text={text} />}</Loaded>;
 }
 
-function Text({ database, kind, name, text }: OneProps & { text: string | null }) {
+function Text({ database, kind, name, created, text }: OneProps & { text: string | null }) {
   const keptAs = `code:${database}.${kind}.${name ?? ""}`;
   const box = useRef<HTMLDivElement>(null);
   const [wanted, setWanted] = useState(() => kept(keptAs, text ?? ""));
   const [error, attempt] = useAttempt();
   const [isBusy, setBusy] = useState(false);
   const [isDropping, setDropping] = useState(false);
-  const [isDone, setDone] = useState(false);
+  const [done, setDone] = useState(name !== undefined && created.current === name ? own.created : "");
+  created.current = undefined;
   const save = useRef(() => {});
   useEffect(() => {
     if (!box.current) return;
@@ -141,7 +145,7 @@ function Text({ database, kind, name, text }: OneProps & { text: string | null }
       onRun: () => save.current(),
       onChange: (next) => {
         setWanted(next);
-        setDone(false);
+        setDone("");
         keep(keptAs, next === text ? undefined : next);
       },
     });
@@ -149,7 +153,7 @@ function Text({ database, kind, name, text }: OneProps & { text: string | null }
   }, []);
   const change = async (statement: string) => {
     setBusy(true);
-    setDone(false);
+    setDone("");
     try {
       await execute(statement, database);
     } finally {
@@ -163,9 +167,11 @@ function Text({ database, kind, name, text }: OneProps & { text: string | null }
     void attempt(async () => {
       const before = new Set((await names(database, kind)).map(({ name }) => name));
       await change(wanted);
-      setDone(true);
+      setDone(own.saved);
       const added = name === undefined && (await names(database, kind)).find(({ name }) => !before.has(name));
-      if (added) location.hash = to("code", [database, kind, added.name]);
+      if (!added) return;
+      created.current = added.name;
+      location.hash = to("code", [database, kind, added.name]);
     });
   const drop = `DROP ${kind.toUpperCase()} ${quoted(database)}.${quoted(name ?? "")}`;
   return (
@@ -176,7 +182,7 @@ function Text({ database, kind, name, text }: OneProps & { text: string | null }
       {/\bDEFINER\s*=/i.test(wanted) && <p class="dim">{own.definer}</p>}
       {error !== null && <Problem error={error} />}
       <div class="row">
-        <Button icon="play" look="main" label={own.save} disabled={isBusy} onClick={() => save.current()} />
+        <Button look="main" label={own.save} disabled={isBusy} onClick={() => save.current()} />
         {name !== undefined && (
           <Button icon="trash" look="danger" label={own.drop(own.one[kind])} onClick={() => setDropping(true)} />
         )}
@@ -186,11 +192,9 @@ function Text({ database, kind, name, text }: OneProps & { text: string | null }
             {words.records}
           </a>
         )}
-        {isDone && (
-          <span class="note" role="status">
-            {own.saved}
-          </span>
-        )}
+        <span class="note" role="status">
+          {done}
+        </span>
       </div>
       {isBusy && <Spinner label={words.change.busy} />}
       {isDropping && (

@@ -1,5 +1,5 @@
 // The columns of a table as it is edited.
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Button } from "../ui";
 import { type Draft, type DraftColumn, nextId } from "./draft";
 import { words } from "./words";
@@ -108,6 +108,8 @@ function Column(props: Props) {
   const [isOpen, setOpen] = useState(false);
   const { name, type, nullable, isDropped } = column;
   const source = sourceOf(column);
+  const nameInput = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => void (name === "" && nameInput.current?.focus()), []);
   const called = name || column.was || own.unnamed;
   const label = (text: string) => own.of(text, at);
   if (isDropped)
@@ -125,6 +127,7 @@ function Column(props: Props) {
         <label>
           <span>{own.name}</span>
           <input
+            ref={nameInput}
             class="mono"
             aria-label={label(own.name)}
             value={name}

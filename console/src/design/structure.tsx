@@ -99,7 +99,10 @@ const Triggers = ({ database, made }: { database: string; made: TableDefinition 
         </li>
       ))}
     </ul>
-    <p>
+    <p class="row">
+      <a href={to("code", [database, "trigger"])}>
+        <Icon name="plus" /> {words.code.add(words.code.one.trigger)}
+      </a>
       <a href={to("code", [database])}>
         <Icon name="code" /> {words.code.heading(database)}
       </a>

@@ -130,7 +130,10 @@ function Records({ database, table, schema }: { database: string; table: string;
     rows?.reload();
     setRound((last) => last + 1);
   };
-  const add = () => setOpen({ id: edits.insert() });
+  const add = () => {
+    const first = schema.schema.find(({ writable, autoIncrement }) => writable && !autoIncrement);
+    setOpen({ id: edits.insert(), ...(first && { field: first.name }) });
+  };
   /** Adds a copy of the record, without what the database gives and what only one record can have as its key. */
   const duplicate = async (row: Row) => {
     // The grid may have read only some of the fields.
