@@ -136,6 +136,7 @@ export const texts = {
   },
   rows: {
     label: "Rows",
+    selectedLabel: (count: number) => `Selected (${count.toLocaleString("en")})`,
     select: "Select the record",
     selectAll: "Select all records that were read",
     hint: "Select records with their boxes, with Shift for a range, or with Shift+Space and Shift+arrows.",
@@ -146,10 +147,12 @@ export const texts = {
     filtered: "all records that fulfil the conditions",
     all: "all records of the table",
     set: "Set",
+    choose: "Choose",
     change: "Change …",
     remove: "Delete …",
     busy: "Working …",
-    wouldChange: (count: number, field: string) => `This sets ${field} of ${records(count)}, at once and without undo.`,
+    wouldChange: (count: number, field: string, value: string) =>
+      `This sets ${field} to ${value} in ${records(count)}, at once and without undo.`,
     wouldDelete: (count: number) => `This deletes ${records(count)}, at once and without undo.`,
     confirmChange: (count: number) => `Change ${records(count)}`,
     confirmDelete: (count: number) => `Delete ${records(count)}`,

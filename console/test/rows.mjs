@@ -46,7 +46,7 @@ export const manyRows = ({ database, call }) => {
       await tab.click(box(4));
       await tab.page.keyboard.up("Shift");
       await tab.page.waitForSelector(".header .pick input:indeterminate");
-      await tab.page.waitForSelector("::-p-aria([name='Rows 3'][role='button'])");
+      await tab.page.waitForSelector("::-p-aria([name='Selected (3)'][role='button'])");
       await tab.keys("Escape");
       await tab.page.waitForSelector("::-p-aria([name='Rows'][role='button'])");
       await tab.holding("Control", "Home");
@@ -55,7 +55,7 @@ export const manyRows = ({ database, call }) => {
       const lines = (await copied(tab)).split("\n");
       assert.equal(lines.length, 2);
       assert.deepEqual(lines[0].split("\t").slice(0, 3), ["30", "1", "Book 030"]);
-      await tab.press("Rows 2");
+      await tab.press("Selected (2)");
       await tab.isAccessible("rows", ["dark", "light"]);
       assert.deepEqual(
         JSON.parse(await taken(tab, "JSON")).map(({ id, title }) => [id, title]),
@@ -84,11 +84,14 @@ export const manyRows = ({ database, call }) => {
       await open(tab);
       await tab.click(box(2));
       await tab.click(box(4));
-      await tab.press("Rows 2");
+      await tab.press("Selected (2)");
+      assert.equal(await tab.page.$eval(".set-field select", ({ value }) => value), "");
+      await tab.select(".set-field select", "kind");
+      await tab.sees("Choose", ".set-field [aria-label=Value]");
       await tab.select(".set-field select", "note");
       await tab.fill("Value", "picked", ".panel");
       await tab.press("Change …");
-      await tab.sees("This sets note of 2 records", ".asked");
+      await tab.sees("This sets note to picked in 2 records", ".asked");
       assert.equal((await count({ note: "picked" })).length, 0, "it is only counted");
       await tab.isAccessible("a counted change", ["dark", "light"]);
       await tab.press("Change 2 records");
@@ -97,13 +100,14 @@ export const manyRows = ({ database, call }) => {
         (await count({ note: "picked" })).map(({ id }) => id),
         [30, 32],
       );
+      await tab.page.waitForSelector("::-p-aria([name='Selected (2)'][role='button'])");
       await tab.select(".panel select", "filter");
       await tab.select(".set-field select", "author_id");
       await tab.focus('.panel [aria-label="Value"]');
       await tab.page.keyboard.type("cle");
       await tab.keys("Enter");
       await tab.press("Change …");
-      await tab.sees("This sets author_id of 10 records", ".asked");
+      await tab.sees("This sets author_id to 3 in 10 records", ".asked");
       await tab.press("Change 10 records");
       await tab.sees("Changed 10 records.", ".panel");
       assert.equal((await count({ author_id: 3, id: { between: [30, 39] } })).length, 10);
@@ -123,7 +127,7 @@ export const manyRows = ({ database, call }) => {
       await tab.sees("2 records", ".status");
       await tab.grid();
       await tab.holding("Control", "a");
-      await tab.press("Rows 2");
+      await tab.press("Selected (2)");
       await tab.press("Delete …");
       await tab.sees("This deletes 2 records", ".asked");
       await tab.press("Delete 2 records");

@@ -6,6 +6,7 @@ import { texts } from "../texts";
 import { Button, Copy, Problem, Spinner } from "../ui";
 import type { Row } from "../values";
 import { FORMS, textOf } from "./copy";
+import { short } from "./edits-bar";
 import { type Edits, needsTransactions } from "./edits";
 import { FieldInput } from "./input";
 import type { Labels } from "./labels";
@@ -52,7 +53,7 @@ export function Bulk({ database, table, schema, query, edits, labels, selection,
   const filtered = conditionsOf(query, edits.keys);
   const [scope, setScope] = useState<"selected" | "filter">(rows.length || !filtered ? "selected" : "filter");
   const fields = schema.schema.filter(({ writable }) => writable);
-  const [name, setName] = useState(fields[0]?.name ?? "");
+  const [name, setName] = useState("");
   const [value, setValue] = useState<unknown>(undefined);
   const [asked, setAsked] = useState<Asked | null>(null);
   const [isBusy, setBusy] = useState(false);
@@ -86,7 +87,9 @@ export function Bulk({ database, table, schema, query, edits, labels, selection,
       const count = Number(await write(one, one.isBounded ? { maxAffected: one.count } : {}));
       setAsked(null);
       setDone(one.data ? words.changed(count) : words.deleted(count));
-      selection.clear();
+      // The user may want to set the records to something else. A record with another key is another record.
+      if (one.data && !edits.keys.includes(name)) selection.overwrite(one.data);
+      else selection.clear();
       onChanged();
     });
   const shown = schema.schema.filter(({ name, invisible }) =>
@@ -117,7 +120,7 @@ export function Bulk({ database, table, schema, query, edits, labels, selection,
               )}
             </select>
           </label>
-          {may.update && field && (
+          {may.update && fields.length > 0 && (
             <div class="row set-field">
               <label class="inline">
                 {words.set}{" "}
@@ -128,22 +131,26 @@ export function Bulk({ database, table, schema, query, edits, labels, selection,
                     setValue(undefined);
                   }}
                 >
+                  <option value="">{words.choose}</option>
                   {fields.map(({ name }) => (
                     <option key={name}>{name}</option>
                   ))}
                 </select>
               </label>
-              <FieldInput
-                key={name}
-                field={field}
-                value={value}
-                onChange={setValue}
-                labels={labels}
-                label={texts.table.value}
-              />
+              {field && (
+                <FieldInput
+                  key={name}
+                  field={field}
+                  value={value}
+                  onChange={setValue}
+                  labels={labels}
+                  label={texts.table.value}
+                  unset={words.choose}
+                />
+              )}
               <Button
                 label={words.change}
-                disabled={!where || value === undefined}
+                disabled={!where || !field || value === undefined}
                 onClick={() => void ask({ [name]: value })}
               />
             </div>
@@ -165,7 +172,7 @@ export function Bulk({ database, table, schema, query, edits, labels, selection,
       {error !== null && <Problem error={error} />}
       {asked && !isBusy && (
         <div class="notice danger asked" role="alert">
-          <p>{asked.data ? words.wouldChange(asked.count, name) : words.wouldDelete(asked.count)}</p>
+          <p>{asked.data ? words.wouldChange(asked.count, name, short(value)) : words.wouldDelete(asked.count)}</p>
           <div class="row">
             <Button
               look="danger"

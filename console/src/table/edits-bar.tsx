@@ -134,7 +134,7 @@ export function EditsBar({
 }
 
 const SHORT_CHARS = 60;
-const short = (value: unknown) => {
+export const short = (value: unknown) => {
   const text = value === null ? texts.record.null : value === undefined ? "" : label(value);
   return text.length > SHORT_CHARS ? `${text.slice(0, SHORT_CHARS)}…` : text;
 };

@@ -18,6 +18,8 @@ export interface InputProps {
   labels?: Labels;
   label: string;
   focused?: boolean;
+  /** What a list of values says of a value that is not set yet. */
+  unset?: string;
   /** Whether the editor has one line, for a cell of the grid. */
   compact?: boolean;
   describedBy?: string | undefined;
@@ -32,7 +34,7 @@ export function isInline(field: Field, value: unknown): boolean {
 }
 
 export function FieldInput(props: InputProps) {
-  const { field, value, onChange, labels, label, focused, compact, describedBy, invalid } = props;
+  const { field, value, onChange, labels, label, focused, unset, compact, describedBy, invalid } = props;
   const own = useRef<HTMLElement | null>(null);
   const kind = kindOf(field);
   useLayoutEffect(() => {
@@ -61,7 +63,7 @@ export function FieldInput(props: InputProps) {
       label={texts.record.null}
       look="quiet"
       pressed={value === null}
-      onClick={() => onChange(value === null ? "" : null)}
+      onClick={() => onChange(value === null ? (unset ? undefined : "") : null)}
       class="null"
     />
   );
@@ -77,7 +79,7 @@ export function FieldInput(props: InputProps) {
   if (kind === "boolean" || kind === "enum") {
     const members = kind === "boolean" ? ["0", "1"] : (field.values ?? []);
     const now = value === null || value === undefined ? "" : String(value);
-    return (
+    const list = (
       <select
         {...common}
         value={now}
@@ -92,12 +94,19 @@ export function FieldInput(props: InputProps) {
         }
       >
         {(field.nullable || value === undefined || now === "") && (
-          <option value="">{field.nullable ? texts.record.null : texts.record.default}</option>
+          <option value="">{unset ?? (field.nullable ? texts.record.null : texts.record.default)}</option>
         )}
         {members.map((member) => (
           <option key={member}>{member}</option>
         ))}
       </select>
+    );
+    if (!unset) return list;
+    return (
+      <div class="with-null">
+        {list}
+        {clear}
+      </div>
     );
   }
   if (kind === "set") {

@@ -36,6 +36,11 @@ export class Selection {
     this.#add(0, lines.count - 1, lines);
   }
 
+  /** Overwrites fields of the selected records. */
+  overwrite(data: Row): void {
+    this.rows.value = new Map([...this.rows.value].map(([id, row]) => [id, { ...row, ...data }]));
+  }
+
   clear(): void {
     if (this.rows.value.size) this.rows.value = new Map();
   }

@@ -144,6 +144,7 @@ function Records({ database, table, schema }: { database: string; table: string;
     setOpen({ id: edits.insert(Object.fromEntries(fields)) });
   };
   const edited = (row: Row) => edits.byId.value.get(edits.idOf(row))?.data;
+  const selected = selection.rows.value.size;
   const isFiltered = query.filters.length > 0 || query.search !== null;
   const note = !may.read
     ? texts.table.noRead
@@ -156,7 +157,7 @@ function Records({ database, table, schema }: { database: string; table: string;
     <div class="records">
       <ToolBar database={database} table={table} schema={schema} query={query} keys={keys} setQuery={setQuery}>
         {(may.read || may.insert) && (
-          <Popup icon="table" label={texts.rows.label} badge={selection.rows.value.size} wide>
+          <Popup icon="table" label={selected ? texts.rows.selectedLabel(selected) : texts.rows.label} wide>
             {() => (
               <Bulk
                 database={database}
