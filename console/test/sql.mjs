@@ -106,11 +106,11 @@ export const sql = ({ database, call }) => ({
     await tab.press("Explain");
     await tab.sees("select_type", ".result");
     await write(tab, "SELECT SLEEP(25)");
-    await tab.press("Run");
+    await tab.press("Run statement");
     await tab.press("Cancel");
     await tab.sees("Canceled.", ".result");
     await write(tab, "SELECT nothing FROM books");
-    await tab.press("Run");
+    await tab.press("Run statement");
     await tab.sees("nothing", "[role=alert]");
     await tab.press("History");
     await tab.sees("GROUP BY kind", ".history");
@@ -124,6 +124,11 @@ export const sql = ({ database, call }) => ({
     await tab.holding("Control", "Home");
     await tab.holding("Control", "Enter");
     await tab.sees("first", ".result");
+    await tab.sees("SELECT 'first' AS word", ".result .ran");
+    const marked = await tab.page.$eval(".editor", ({ shadowRoot }) =>
+      [...shadowRoot.querySelectorAll(".cm-marked")].map(({ textContent }) => textContent).join(""),
+    );
+    assert.equal(marked, "SELECT 'first' AS word");
     await tab.holding("Shift", "End");
     await tab.holding("Control", "Enter");
     await tab.sees("2: 1 row", ".result");
@@ -132,6 +137,7 @@ export const sql = ({ database, call }) => ({
     await tab.holding("Control", "Enter");
     await tab.page.keyboard.up("Shift");
     await tab.sees("2: refused", ".result");
+    await tab.sees("Statement 3 was not run.", ".result");
     await tab.isAccessible("results", ["dark", "light"]);
     assert.equal(await tab.page.$("::-p-aria([name*='3:'][role='button'])"), null);
     await tab.press("1: 1 row");
@@ -147,7 +153,7 @@ export const sql = ({ database, call }) => ({
     await tab.keys("Escape");
     await tab.gone("dialog");
     await call("GET", `crud/${database}/lost`);
-    await tab.press("Run");
+    await tab.press("Run statement");
     await tab.click("dialog .danger");
     await tab.sees("0 affected rows", ".result");
     await tab.page.waitForFunction(() => !document.querySelector(".side-tables").innerText.includes("lost"));
@@ -155,10 +161,10 @@ export const sql = ({ database, call }) => ({
 
   async "choose whether a limit is added, and keep queries for the project"(tab) {
     await write(tab, "SELECT seq FROM many");
-    await tab.press("Run");
+    await tab.press("Run statement");
     await tab.sees("1,000 rows", ".result");
     await tab.press("Limit of 1,000 rows", "checkbox");
-    await tab.press("Run");
+    await tab.press("Run statement");
     await tab.sees("100,001 rows", ".result");
     await tab.press("Limit of 1,000 rows", "checkbox");
     await tab.press("Saved queries");
@@ -173,7 +179,7 @@ export const sql = ({ database, call }) => ({
     assert.equal(await chosen.evaluate(({ value }) => value), database);
     await tab.press("Saved queries 1");
     await tab.press(`all of many ${database} SELECT seq FROM many`);
-    await tab.press("Run");
+    await tab.press("Run statement");
     await tab.sees("1,000 rows", ".result");
     await tab.press("Saved queries 1");
     await tab.page.evaluate(() => {

@@ -1,10 +1,16 @@
 // The SQL editor: CodeMirror in a shadow root. Its styles are adopted style sheets, which a strict CSP allows.
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import {
+  autocompletion,
+  closeBrackets,
+  closeCompletion,
+  closeBracketsKeymap,
+  completionKeymap,
+} from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { MariaSQL, sql } from "@codemirror/lang-sql";
 import { bracketMatching, HighlightStyle, syntaxHighlighting } from "@codemirror/language";
-import { Compartment, EditorState, Prec } from "@codemirror/state";
-import { EditorView, keymap, lineNumbers, placeholder } from "@codemirror/view";
+import { Compartment, EditorState, Prec, StateField } from "@codemirror/state";
+import { Decoration, type DecorationSet, EditorView, keymap, lineNumbers, placeholder } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { texts } from "../texts";
 
@@ -14,6 +20,7 @@ export interface Editor {
   setText(text: string): void;
   /** Sets the tables and fields that are offered for completion. */
   setSchema(schema: Record<string, string[]>): void;
+  closeCompletion(): void;
   focus(): void;
   destroy(): void;
 }
@@ -44,6 +51,7 @@ const look = EditorView.theme({
     color: "var(--ink)",
   },
   ".cm-tooltip-autocomplete ul li[aria-selected]": { backgroundColor: "var(--accent)", color: "var(--accent-ink)" },
+  ".cm-marked": { backgroundColor: "color-mix(in srgb, var(--accent) 10%, transparent)" },
   ".cm-matchingBracket": { backgroundColor: "var(--bg-active)" },
 });
 
@@ -59,11 +67,30 @@ const typeOver = EditorView.domEventHandlers({
   },
 });
 
-export function openEditor(
-  parent: HTMLElement,
-  text: string,
-  { onRun, onChange }: { onRun: (isAll: boolean) => void; onChange: (text: string) => void },
-): Editor {
+/** Longer texts are not marked: finding the part takes too long at each move of the cursor. */
+const MARKED_MAX_CHARS = 50_000;
+
+/** Marks the part of the text that `find` returns for a position of the cursor. */
+function marked(find: (text: string, position: number) => { from: number; to: number } | undefined) {
+  const marks = ({ doc, selection: { main } }: EditorState) => {
+    const part = main.empty && doc.length <= MARKED_MAX_CHARS ? find(doc.toString(), main.head) : undefined;
+    return part ? Decoration.set(Decoration.mark({ class: "cm-marked" }).range(part.from, part.to)) : Decoration.none;
+  };
+  return StateField.define<DecorationSet>({
+    create: marks,
+    update: (present, { docChanged, selection, state }) => (docChanged || selection ? marks(state) : present),
+    provide: (field) => EditorView.decorations.from(field),
+  });
+}
+
+interface Options {
+  onRun: (isAll: boolean) => void;
+  onChange: (text: string) => void;
+  /** Returns what is marked when the cursor is at a position. */
+  mark?: Parameters<typeof marked>[0];
+}
+
+export function openEditor(parent: HTMLElement, text: string, { onRun, onChange, mark }: Options): Editor {
   const root = parent.shadowRoot ?? parent.attachShadow({ mode: "open", delegatesFocus: true });
   const language = new Compartment();
   const dialect = (schema: Record<string, string[]>) => sql({ dialect: MariaSQL, schema, upperCaseKeywords: true });
@@ -95,6 +122,7 @@ export function openEditor(
         language.of(dialect({})),
         syntaxHighlighting(colours),
         look,
+        mark ? marked(mark) : [],
         placeholder("SELECT …"),
         EditorView.contentAttributes.of({ "aria-label": texts.sql.statement }),
         EditorView.updateListener.of((update) => update.docChanged && onChange(update.state.doc.toString())),
@@ -108,6 +136,7 @@ export function openEditor(
     },
     setText: (next) => view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: next } }),
     setSchema: (schema) => view.dispatch({ effects: language.reconfigure(dialect(schema)) }),
+    closeCompletion: () => void closeCompletion(view),
     focus: () => view.focus(),
     destroy: () => view.destroy(),
   };

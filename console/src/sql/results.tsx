@@ -17,10 +17,11 @@ export interface Outcome {
   result: Result;
 }
 
-/** Shows the result of one of the statements, by default of the last. */
-export function Outcomes({ list }: { list: readonly Outcome[] }) {
+/** Shows the result of one of the statements: by default of the last that has more than a number of changed rows. */
+export function Outcomes({ list, of }: { list: readonly Outcome[]; of: number }) {
   const [chosen, setChosen] = useState<number | null>(null);
-  const at = chosen ?? list.length - 1;
+  const last = list.findLastIndex(({ result }) => result.kind !== "change");
+  const at = chosen ?? (last < 0 ? list.length - 1 : last);
   const outcome = list[at];
   if (!outcome) return null;
   const { text, limit, result } = outcome;
@@ -39,13 +40,16 @@ export function Outcomes({ list }: { list: readonly Outcome[] }) {
           ))}
         </div>
       )}
-      {list.length > 1 && <pre class="code ran">{text}</pre>}
+      <pre class="code ran">{text}</pre>
       {limit !== undefined && <p class="dim small pad">{texts.sql.limitAdded(limit)}</p>}
       {result.kind === "error" && <Problem error={result.error} />}
       {(result.kind === "canceled" || result.kind === "change") && (
         <p class="pad" role="status">
           {summary(result)}
         </p>
+      )}
+      {(result.kind === "error" || result.kind === "canceled") && list.length < of && (
+        <p class="pad">{texts.sql.notRun(list.length + 1, of)}</p>
       )}
       {result.kind === "rows" && <Sets key={at} sets={result.sets} ms={result.ms} />}
     </>

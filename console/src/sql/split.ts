@@ -4,6 +4,8 @@
 export interface Statement {
   /** The statement without its delimiter. */
   text: string;
+  /** Where `text` begins in the whole text. */
+  begin: number;
   /** Where the statement ends in the whole text, before its delimiter. */
   end: number;
 }
@@ -74,7 +76,8 @@ export function split(text: string): Statement[] {
   let isEmpty = true;
   let blocks = new Blocks();
   const finish = (end: number, next: number) => {
-    if (!isEmpty) statements.push({ text: text.slice(begin, end).trim(), end });
+    const own = text.slice(begin, end).trimStart();
+    if (!isEmpty) statements.push({ text: own.trimEnd(), begin: end - own.length, end });
     begin = next;
     isEmpty = true;
     blocks = new Blocks();

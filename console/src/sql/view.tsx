@@ -23,7 +23,7 @@ export default function Sql() {
   const editor = useRef<Editor | null>(null);
   const running = useRef<AbortController | null>(null);
   const [progress, setProgress] = useState<{ at: number; of: number } | null>(null);
-  const [outcomes, setOutcomes] = useState<readonly Outcome[]>([]);
+  const [outcomes, setOutcomes] = useState<{ list: readonly Outcome[]; of: number }>({ list: [], of: 0 });
   /** The statements that wait for the user's word, since they lose data. */
   const [asked, setAsked] = useState<readonly string[] | null>(null);
   const [isLimited, setLimited] = useState(() => remembered("sql:limited", true));
@@ -37,6 +37,11 @@ export default function Sql() {
     editor.current = openEditor(box.current, kept("sql:text", ""), {
       onRun: (isAll) => start.current(isAll ? "all" : "statement"),
       onChange: (text) => keep("sql:text", text),
+      mark: (text, position) => {
+        const statements = split(text);
+        const one = statements.length > 1 ? statementAt(statements, position) : undefined;
+        return one && { from: one.begin, to: one.begin + one.text.length };
+      },
     });
     editor.current.focus();
     return () => {
@@ -77,6 +82,7 @@ export default function Sql() {
     return what === "all" ? statements : one ? [one] : [];
   };
   start.current = (what) => {
+    editor.current?.closeCompletion();
     const statements = chosen(what).map(({ text }) => text);
     if (statements.length === 0 || running.current) return;
     if (what === "plan") void runAll([`EXPLAIN ${statements[0]}`], "plan");
@@ -88,14 +94,14 @@ export default function Sql() {
     const control = new AbortController();
     running.current = control;
     setProgress({ at: 1, of: statements.length });
-    setOutcomes([]);
+    setOutcomes({ list: [], of: 0 });
     const done: Outcome[] = [];
     for (const text of statements) {
       setProgress({ at: done.length + 1, of: statements.length });
       const short = isLimited && !what ? limited(text, LIMIT_ROWS) : undefined;
       const result = await run(short ?? text, database, control.signal);
       done.push({ text, limit: short === undefined ? undefined : LIMIT_ROWS, result });
-      setOutcomes([...done]);
+      setOutcomes({ list: [...done], of: statements.length });
       if (!what) note(text);
       if (result.kind === "error" || result.kind === "canceled") break;
     }
@@ -168,7 +174,7 @@ export default function Sql() {
       </div>
       <div class="result">
         {progress && <Spinner label={texts.sql.progress(progress.at, progress.of)} />}
-        <Outcomes key={outcomes.length === 0 ? "none" : "some"} list={outcomes} />
+        <Outcomes key={outcomes.of === 0 ? "none" : "some"} {...outcomes} />
       </div>
       {asked && (
         <Confirm
