@@ -260,7 +260,17 @@ export const texts = {
     limit: (rows: number) => `Limit of ${rows.toLocaleString("en")} rows`,
     limitAdded: (rows: number) => `LIMIT ${rows} was added, since the SELECT has no limit.`,
     ask: "Run these statements?",
-    asked: "They drop something, or change or delete all records of a table. It can't be undone.",
+    /** The question and its answer, by the first word of the statement. */
+    asked: {
+      DELETE: ["This deletes all records of the table. It can't be undone.", "Delete all records"],
+      TRUNCATE: ["This deletes all records of the table. It can't be undone.", "Delete all records"],
+      UPDATE: ["This changes all records of the table. It can't be undone.", "Change all records"],
+      DROP: ["This can't be undone.", "Drop"],
+    } as Record<string, [string, string]>,
+    askedOther: [
+      "This drops something, or changes or deletes records without WHERE. It can't be undone.",
+      "Run all the same",
+    ] as [string, string],
     saved: "Saved queries",
     noSaved: "Save the statements of the editor under a name. This browser keeps them for the project.",
     name: "Name of the query",

@@ -152,6 +152,11 @@ export const sql = ({ database, call }) => ({
     await tab.isAccessible("a question", ["dark", "light"]);
     await tab.keys("Escape");
     await tab.gone("dialog");
+    await write(tab, "DELETE FROM lost");
+    await tab.press("Run statement");
+    await tab.sees("This deletes all records of the table.", "dialog");
+    await tab.press("Cancel");
+    await write(tab, "DROP TABLE lost");
     await call("GET", `crud/${database}/lost`);
     await tab.press("Run statement");
     await tab.click("dialog .danger");

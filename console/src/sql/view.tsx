@@ -176,19 +176,29 @@ export default function Sql() {
         {progress && <Spinner label={texts.sql.progress(progress.at, progress.of)} />}
         <Outcomes key={outcomes.of === 0 ? "none" : "some"} {...outcomes} />
       </div>
-      {asked && (
-        <Confirm
-          label={texts.sql.ask}
-          text={texts.sql.asked}
-          yes={texts.sql.run}
-          onYes={() => void runAll(asked)}
-          onClose={() => setAsked(null)}
-        >
-          <pre class="code wire" tabIndex={0}>
-            {asked.filter(losesData).join(";\n\n")}
-          </pre>
-        </Confirm>
-      )}
+      {asked && <Ask statements={asked} onYes={() => void runAll(asked)} onClose={() => setAsked(null)} />}
     </div>
+  );
+}
+
+interface AskProps {
+  statements: readonly string[];
+  onYes: () => void;
+  onClose: () => void;
+}
+
+function Ask({ statements, onYes, onClose }: AskProps) {
+  const losing = statements.filter(losesData);
+  const [only = ""] = losing;
+  // Such a statement need not concern all records of one table.
+  const isOther = losing.length > 1 || /\b(limit|join|using)\b/i.test(only);
+  const [, first = ""] = /^(\w+)/.exec(only) ?? [];
+  const [text, yes] = (!isOther && texts.sql.asked[first.toUpperCase()]) || texts.sql.askedOther;
+  return (
+    <Confirm label={texts.sql.ask} text={text} yes={yes} onYes={onYes} onClose={onClose}>
+      <pre class="code wire" tabIndex={0}>
+        {losing.join(";\n\n")}
+      </pre>
+    </Confirm>
   );
 }
