@@ -113,12 +113,12 @@ const MANAGING = ["keys", "roles", "issuers", "webhooks", "databases", "activity
 function View() {
   const { view, parts } = route.value;
   const [database = "", table = ""] = parts;
-  if (view === "data" || view === "structure" || view === "edit")
+  if (view === "data" || view === "structure" || view === "edit" || (view === "import" && table))
     return <TableView key={`${database}.${table}`} database={database} table={table} tab={view} />;
   if (view === "sql") return <Lazy key="sql" load={() => import("./sql/view")} />;
   if (view === "create") return <Lazy key={`create ${database}`} load={() => import("./design/editor")} />;
   if (view === "code") return <Lazy key={`code ${database}`} load={() => import("./design/code")} />;
-  if (view === "import") return <Lazy key={`import ${parts.join("/")}`} load={() => import("./transfer/import")} />;
+  if (view === "import") return <Lazy key={`import ${database}`} load={() => import("./transfer/import")} />;
   if (view === "diagram") return <Lazy key={`diagram ${database}`} load={() => import("./diagram")} />;
   if (view === "media") return <Media />;
   if (MANAGING.includes(view) && holder.value.access !== "full") return <p class="pad">{texts.keys.full}</p>;

@@ -76,7 +76,9 @@ export function SideBar({ reload }: { reload: () => void }) {
               <ul>
                 {list?.map(({ name, kind }) => {
                   const isCurrent =
-                    parts[0] === database && parts[1] === name && ["data", "structure", "edit"].includes(view);
+                    parts[0] === database &&
+                    parts[1] === name &&
+                    ["data", "structure", "edit", "import"].includes(view);
                   return (
                     <li key={name}>
                       <a

@@ -22,7 +22,7 @@ import { type Count, countOf, Status } from "./status";
 import { Structure } from "./structure";
 import { ToolBar } from "./toolbar";
 
-type Tab = "data" | "structure" | "edit";
+type Tab = "data" | "structure" | "edit" | "import";
 
 export function TableView({ database, table, tab: shown }: { database: string; table: string; tab: Tab }) {
   const {
@@ -49,7 +49,10 @@ export function TableView({ database, table, tab: shown }: { database: string; t
           {holder.value.access === "full" && schema?.kind === "table" && tab("edit", texts.table.edit)}
         </nav>
       </div>
-      {error ? (
+      {shown === "import" ? (
+        // It may make a table, and goes on when the schema is read again.
+        <Lazy load={() => import("../transfer/import")} />
+      ) : error ? (
         <Problem error={error} again={again} />
       ) : !schema ? (
         <Spinner label={texts.table.loading} />

@@ -4,7 +4,7 @@ import { Columns } from "../design/columns";
 import { ChangeDialog } from "../design/change";
 import { type Draft, newTableOf } from "../design/draft";
 import { words as tableWords } from "../design/words";
-import { TextField } from "../manage/parts";
+import { SelectField, TextField } from "../manage/parts";
 import { loadTables, tables } from "../schema";
 import { holder, route } from "../session";
 import { texts } from "../texts";
@@ -44,7 +44,7 @@ export default function ImportPage() {
         take(event.dataTransfer?.files);
       }}
     >
-      <h1>{words.importInto(table === undefined ? database : `${database} / ${table}`)}</h1>
+      {table === undefined ? <h1>{words.importInto(database)}</h1> : <h2>{words.import}</h2>}
       <div class="row">
         <span class="button file">
           <Icon name="upload" />
@@ -82,7 +82,6 @@ function FileImport({ file, database, table }: { file: File; database: string; t
         <p role="status">{words.empty}</p>
       ) : (
         <>
-          <Preview survey={survey.value} />
           <Into
             key={JSON.stringify(reading)}
             file={file}
@@ -91,6 +90,7 @@ function FileImport({ file, database, table }: { file: File; database: string; t
             table={table}
             onStart={setStarted}
           />
+          <Preview survey={survey.value} />
         </>
       )}
     </>
@@ -99,19 +99,12 @@ function FileImport({ file, database, table }: { file: File; database: string; t
 
 function ReadingFields({ reading, onChange }: { reading: Reading; onChange: (reading: Reading) => void }) {
   const select = (label: string, name: keyof Reading, options: [string, string][]) => (
-    <label>
-      {label}
-      <select
-        value={reading[name]}
-        onChange={(event) => onChange({ ...reading, [name]: event.currentTarget.value } as Reading)}
-      >
-        {options.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
+    <SelectField
+      label={label}
+      value={reading[name]}
+      options={options}
+      onChange={(value) => onChange({ ...reading, [name]: value } as Reading)}
+    />
   );
   return (
     <div class="row">
@@ -198,7 +191,9 @@ function IntoNew({ file, survey, database, onStart }: IntoProps) {
   const { columns, reading } = survey;
   return (
     <>
-      <p class="dim">{words.newColumns}</p>
+      <p class="dim">
+        {words.newColumns} {words.refusals}
+      </p>
       <form
         class="design new"
         onSubmit={(event) => {

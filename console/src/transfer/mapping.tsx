@@ -1,6 +1,6 @@
 // Chooses the field of a table for each column of a file.
 import { useState } from "preact/hooks";
-import { Loaded } from "../manage/parts";
+import { Loaded, SelectField } from "../manage/parts";
 import { type Schema, schemaOf } from "../schema";
 import { Button, useLoad } from "../ui";
 import type { Target } from "./send";
@@ -54,17 +54,14 @@ function Mapping({ survey, database, table, schema, onStart }: IntoProps & { tab
           </label>
         ))}
       </fieldset>
-      <label>
-        {words.conflict}
-        <select value={onConflict} onChange={(event) => setOnConflict(event.currentTarget.value)}>
-          {Object.entries(words.conflicts).map(([value, text]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </label>
+      <SelectField
+        label={words.conflict}
+        value={onConflict}
+        options={Object.entries(words.conflicts)}
+        onChange={setOnConflict}
+      />
       <Button type="submit" look="main" icon="upload" label={words.start} disabled={fault !== ""} />
+      <p class="dim">{words.refusals}</p>
       {fault && (
         <p class="fault wide" role="alert">
           {fault}

@@ -3,8 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type Column, List } from "../manage/parts";
 import { to } from "../session";
 import { Button, Icon, Problem } from "../ui";
-import { jsonText, save } from "../values";
-import { type Reading, readFault, rowsOf } from "./read";
+import { save } from "../values";
+import { csvLine, type Reading, readFault, rowsOf } from "./read";
 import { Import, type Imported, type Refusal, type Target } from "./send";
 import { words } from "./words";
 
@@ -20,7 +20,7 @@ interface State extends Imported {
 const columns: Column<Refusal>[] = [
   { head: words.line, of: ({ line }) => line, class: "right" },
   { head: words.reason, of: ({ message }) => message, class: "reason" },
-  { head: words.row, of: ({ row }) => <code>{typeof row === "string" ? row : jsonText(row)}</code>, class: "reason" },
+  { head: words.row, of: ({ row }) => <code>{typeof row === "string" ? row : csvLine(row)}</code>, class: "reason" },
 ];
 
 export function Run({ file, reading, target }: { file: File; reading: Reading; target: Target }) {
@@ -61,13 +61,17 @@ export function Run({ file, reading, target }: { file: File; reading: Reading; t
     };
   }, []);
   const { imported, unchanged, refused, bytes, trouble, end } = state;
-  const list = refusals.current;
-  const download = () =>
-    save(
-      `${file.name}.rejected.ndjson`,
-      list.map((one) => `${JSON.stringify(one)}\n`).join(""),
-      "application/x-ndjson",
-    );
+  // Halves of a refused request are sent one after another, so refusals don't arrive in the order of their lines.
+  const list = refusals.current.sort((one, other) => one.line - other.line);
+  const download = () => {
+    if (reading.form === "ndjson") {
+      const lines = list.map((one) => `${JSON.stringify(one)}\n`);
+      return save(`${file.name}.rejected.ndjson`, lines.join(""), "application/x-ndjson");
+    }
+    const lines = list.map(({ line, message, row }) => [...row, String(line), message]);
+    lines.unshift([...target.columns, words.line, words.reason]);
+    save(`${file.name}.rejected.csv`, lines.map((cells) => `${csvLine(cells)}\n`).join(""), "text/csv");
+  };
   return (
     <section class="stack">
       {!end && (

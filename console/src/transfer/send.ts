@@ -25,7 +25,8 @@ export interface Refusal {
   line: number;
   code: string;
   message: string;
-  row: unknown;
+  /** The line, or the cells of CSV. */
+  row: string | (string | null)[];
 }
 
 export interface Imported {
@@ -130,8 +131,7 @@ export class Import {
   #refuse(row: FileRow, { code, message }: { code: string; message: string }): void {
     this.#done.refused += 1;
     const { form, columns } = this.#target;
-    const own =
-      form === "csv" ? Object.fromEntries(columns.map((name, at) => [name, row.cells[at] ?? null])) : row.text;
+    const own = form === "csv" ? columns.map((_, at) => row.cells[at] ?? null) : row.text;
     // The line in the message is that of the request.
     this.#hooks.onRefused({ line: row.line, code, message: message.replace(/^Line \d+:? /, ""), row: own });
   }

@@ -7,7 +7,7 @@ export const words = {
   drop: "Drop a CSV or NDJSON file here, or choose one.",
   choose: "Choose a file",
   another: "Another file",
-  form: "Form",
+  form: "Format",
   forms: { csv: "CSV", ndjson: "NDJSON" },
   delimiter: "Delimiter",
   delimiters: { ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar" } as Record<string, string>,
@@ -33,6 +33,7 @@ export const words = {
     string,
     string
   >,
+  refusals: "Rows that can't be written are left out, and listed with their line and the reason.",
   start: "Import",
   progress: (imported: number, refused: number) =>
     `${rows(imported)} imported${refused ? `, ${refused.toLocaleString("en")} refused` : ""}`,
