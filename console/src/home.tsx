@@ -115,8 +115,8 @@ function Figures({ keys, roles, webhooks, status, sizes }: Partial<Overview>) {
   const total = (of: (size: Size) => number) => [...(sizes?.values() ?? [])].reduce((sum, size) => sum + of(size), 0);
   const sum = (of: "requests" | "refused" | "failed") => status?.figures.reduce((all, one) => all + one[of], 0) ?? 0;
   const shown = [
-    [words.tables, count(known.length)],
-    sizes && [words.records, count(total(({ records }) => records)), words.about],
+    [words.tables, count(known.filter(({ kind }) => kind === "table").length), words.withoutViews],
+    sizes && [words.records, count(total(({ records }) => records)), words.estimate],
     sizes && [words.size, sizeOf(total(({ bytes }) => bytes)), words.sizeHint],
     live && [words.keys, count(live.length), words.ofRoles(live.filter(({ role }) => role !== null).length)],
     roles && [words.roles, count(roles.length)],

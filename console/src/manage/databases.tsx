@@ -25,8 +25,8 @@ const run = (query: string) => api().request("POST", "sql", { body: { query }, r
 async function read(): Promise<{ list: Database[]; collations: string[] }> {
   const [rows, collations] = await Promise.all([
     api().sql<Record<keyof Database, unknown>[]>`
-      SELECT s.SCHEMA_NAME AS name, s.DEFAULT_COLLATION_NAME AS collation, s.SCHEMA_COMMENT AS comment, COUNT(t.TABLE_NAME) AS tables,
-        SUM(t.TABLE_ROWS) AS records, SUM(t.DATA_LENGTH + t.INDEX_LENGTH) AS bytes
+      SELECT s.SCHEMA_NAME AS name, s.DEFAULT_COLLATION_NAME AS collation, s.SCHEMA_COMMENT AS comment,
+        SUM(t.TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED')) AS tables, SUM(t.TABLE_ROWS) AS records, SUM(t.DATA_LENGTH + t.INDEX_LENGTH) AS bytes
       FROM information_schema.SCHEMATA AS s LEFT JOIN information_schema.TABLES AS t ON t.TABLE_SCHEMA = s.SCHEMA_NAME
       WHERE s.SCHEMA_NAME <> 'information_schema' GROUP BY s.SCHEMA_NAME ORDER BY s.SCHEMA_NAME`,
     api().sql<{ name: string }[]>`
@@ -38,7 +38,7 @@ async function read(): Promise<{ list: Database[]; collations: string[] }> {
     name: String(name),
     collation: String(collation),
     comment: String(comment),
-    tables: Number(tables),
+    tables: Number(tables ?? 0),
     records: Number(records ?? 0),
     bytes: Number(bytes ?? 0),
   }));

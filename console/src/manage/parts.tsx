@@ -40,7 +40,17 @@ export function List<T>({
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
       <table class={`list ${own}`}>
         <thead>
-          <tr>{columns.map(({ head }) => (head ? <th scope="col">{head}</th> : <td />))}</tr>
+          <tr>
+            {columns.map(({ head, class: look }) =>
+              head ? (
+                <th scope="col" class={typeof look === "string" ? look : undefined}>
+                  {head}
+                </th>
+              ) : (
+                <td />
+              ),
+            )}
+          </tr>
         </thead>
         <tbody>
           {rows.map((row) => (
