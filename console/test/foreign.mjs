@@ -56,6 +56,22 @@ export const foreignKeys = ({ database, call }) => ({
     assert.equal((await call("GET", `crud/${database}/books/1`)).author_id, 2);
   },
 
+  async "filter by a record's label"(tab) {
+    await tab.press("Filter");
+    await tab.select('[aria-label="Field 1"]', "author_id");
+    await tab.focus('.panel [aria-label="Value 1"]');
+    await tab.page.keyboard.type("cle");
+    await tab.sees("Cleo 3", ".menu:popover-open");
+    await tab.isAccessible("a picker of a filter", ["dark", "light"]);
+    await tab.keys("Enter");
+    await tab.page.waitForFunction(() => document.querySelector('[aria-label="Value 1"]').value === "Cleo");
+    await tab.press("Apply");
+    await tab.sees("117 records", ".status");
+    await tab.press("Filter 1");
+    await tab.press("Clear");
+    await tab.sees("350 records", ".status");
+  },
+
   async "choose which field is the label"(tab) {
     await tab.go(`#/data/${database}/authors`);
     await tab.sees("3 records", ".status");

@@ -4,8 +4,10 @@ import { useState } from "preact/hooks";
 import { kindOf, type Schema } from "../schema";
 import { texts } from "../texts";
 import { Button, Copy, Popup } from "../ui";
-import { chooseLabel, chosenLabel, guessedLabel } from "./labels";
+import { label } from "../values";
+import { chooseLabel, chosenLabel, guessedLabel, type Labels } from "./labels";
 import { asClient, asCurl, type Filter, isComplete, operatorOf, operatorsOf, type Query } from "./query";
+import { ReferenceInput } from "./reference";
 import { Search, textFields } from "./search";
 
 const SHOWN_LIMIT = 100;
@@ -18,6 +20,7 @@ interface Props {
   schema: Schema;
   query: Query;
   keys: string[];
+  labels: Labels;
   setQuery: (query: Query) => void;
 }
 
@@ -47,7 +50,7 @@ export function ToolBar({ children, ...props }: Props & { children: ComponentChi
 
 type PanelProps = Props & { close: () => void };
 
-function Filters({ schema, query, setQuery, close }: PanelProps) {
+function Filters({ schema, query, labels, setQuery, close }: PanelProps) {
   const first = schema.schema[0]!.name;
   const blank = (field = first): Filter => ({ field, operator: operatorsOf(kind(field))[0]!.name, value: "" });
   const kind = (name: string) => {
@@ -78,7 +81,9 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
       {filters.map((filter, at) => {
         const operators = operatorsOf(kind(filter.field));
         const { values } = operatorOf(filter.operator);
-        const members = schema.schema.find(({ name }) => name === filter.field)?.values;
+        const field = schema.schema.find(({ name }) => name === filter.field);
+        const members = field?.values;
+        const isOfRecord = field && ["eq", "ne"].includes(filter.operator) && labels.isReference(field);
         return (
           <div class="filter" key={at}>
             <select
@@ -101,7 +106,15 @@ function Filters({ schema, query, setQuery, close }: PanelProps) {
                 </option>
               ))}
             </select>
-            {values !== "none" ? (
+            {isOfRecord ? (
+              <ReferenceInput
+                field={field}
+                value={filter.value === "" ? undefined : filter.value}
+                labels={labels}
+                label={`${texts.table.value} ${at + 1}`}
+                onChange={(value) => change(at, { value: value === undefined || value === null ? "" : label(value) })}
+              />
+            ) : values !== "none" ? (
               <input
                 aria-label={`${texts.table.value} ${at + 1}`}
                 value={filter.value}

@@ -158,7 +158,15 @@ function Records({ database, table, schema }: { database: string; table: string;
         : texts.table.readOnly;
   return (
     <div class="records">
-      <ToolBar database={database} table={table} schema={schema} query={query} keys={keys} setQuery={setQuery}>
+      <ToolBar
+        database={database}
+        table={table}
+        schema={schema}
+        query={query}
+        keys={keys}
+        labels={labels}
+        setQuery={setQuery}
+      >
         {(may.read || may.insert) && (
           <Popup icon="table" label={selected ? texts.rows.selectedLabel(selected) : texts.rows.label} wide>
             {() => (
