@@ -174,6 +174,9 @@ export const design = ({ database, call }) => ({
   },
 
   async "drop columns and keys, rename and drop a table"(tab) {
+    const trigger = "CREATE TRIGGER titled BEFORE INSERT ON shelves FOR EACH ROW SET NEW.title = UPPER(NEW.title)";
+    await call("POST", "sql", { database, query: trigger });
+    await call("POST", "sql", { database, query: "CREATE VIEW widths AS SELECT id, width FROM shelves" });
     await tab.press("Edit", "link");
     await tab.press("Drop the foreign key shelf_author");
     await tab.press("Drop the index by_title");
@@ -184,6 +187,10 @@ export const design = ({ database, call }) => ({
     await set(tab, "Table name", "racks");
     await tab.press("Review and save");
     await tab.sees("with all their values: title, twice.", "dialog");
+    await tab.sees("The trigger titled mentions title, and may fail after this change.", "dialog");
+    assert.ok(!(await tab.page.$eval("dialog", ({ innerText }) => innerText)).includes("widths"));
+    await tab.isAccessible("mentions of a dropped column", ["dark", "light"]);
+    await call("POST", "sql", { database, query: "DROP TRIGGER titled" });
     await tab.fill("Type shelves to confirm", "shelv", "dialog");
     assert.ok(await tab.page.$eval("dialog .danger[type=submit]", ({ disabled }) => disabled));
     await tab.fill("Type shelves to confirm", "shelves", "dialog");
@@ -191,6 +198,15 @@ export const design = ({ database, call }) => ({
     await tab.page.waitForFunction((hash) => location.hash === hash, {}, `#/structure/${database}/racks`);
     await tab.sees("CREATE TABLE `racks`", ".structure");
     assert.deepEqual(columnsOf(await call("GET", `schema/${database}/racks`)), ["id", "author", "width"]);
+    await tab.press("Edit", "link");
+    await set(tab, "Name 3", "breadth");
+    await call("POST", "sql", { database, query: "CREATE OR REPLACE VIEW widths AS SELECT id, width FROM racks" });
+    await tab.press("Review and save");
+    await tab.sees("The view widths mentions width", "dialog");
+    await tab.press("Cancel");
+    await tab.press("Discard");
+    await call("POST", "sql", { database, query: "DROP VIEW widths" });
+    await tab.press("Structure", "link");
     await tab.press("Delete all records");
     await tab.sees("TRUNCATE TABLE", "dialog");
     await tab.fill("Type racks to confirm", "racks", "dialog");

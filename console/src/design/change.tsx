@@ -1,5 +1,6 @@
 // Shows a change of a table as SQL, with what it costs, and runs it when the user has confirmed it.
 import { type Alteration, isSelkieError, type NewTable, type SchemaChange, type SchemaOptions } from "@selkie/client";
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { TextField } from "../manage/parts";
 import { api, keep } from "../session";
@@ -56,6 +57,7 @@ export function ChangeDialog({
   notes = [],
   onDone,
   onClose,
+  children,
 }: {
   heading: string;
   database: string;
@@ -66,6 +68,8 @@ export function ChangeDialog({
   notes?: string[];
   onDone: () => void;
   onClose: () => void;
+  /** What else is to be known of the change. */
+  children?: ComponentChildren;
 }) {
   const name = `${database}.${table}`;
   const cost = useLoad(() => send(name, change, { dryRun: true }), []);
@@ -136,6 +140,7 @@ export function ChangeDialog({
             {note}
           </p>
         ))}
+        {children}
         {lost.map((loss) => (
           <p class="notice danger" key={loss}>
             {loss}

@@ -9,6 +9,7 @@ import { Columns } from "./columns";
 import { alterationOf, type Draft, draftOf, newDraft, newTableOf } from "./draft";
 import { ForeignKeys } from "./foreign-keys";
 import { Indexes } from "./indexes";
+import { Mentions } from "./mentions";
 import { words } from "./words";
 
 const own = words.change;
@@ -94,6 +95,7 @@ function Editor({ database, table, made }: { database: string; table: string; ma
   const converted = (alteration?.changeColumns ?? []).filter(
     ({ column, type }) => made?.columns.find(({ name }) => name === column)?.type !== type,
   );
+  const renamed = (alteration?.changeColumns ?? []).flatMap(({ column, name }) => (name === column ? [] : [column]));
   const dropped = alteration?.dropColumns ?? [];
   return (
     <>
@@ -142,7 +144,9 @@ function Editor({ database, table, made }: { database: string; table: string; ma
           notes={converted.length > 0 ? [own.converts(converted.map(({ column }) => column).join(", "))] : []}
           onDone={done}
           onClose={() => setChange(null)}
-        />
+        >
+          <Mentions database={database} table={table} columns={[...renamed, ...dropped]} />
+        </ChangeDialog>
       )}
     </>
   );

@@ -111,6 +111,7 @@ export const words = {
       `This deletes the table with ${records(rows)} (${sizeOf(bytes)}). It can't be undone.`,
     losesRecords: (rows: number, bytes: number) =>
       `This deletes ${rows === 0 ? "all records" : `all records, ${records(rows)}`} (${sizeOf(bytes)}). It can't be undone.`,
+    mentions: (columns: string) => `mentions ${columns}, and may fail after this change.`,
     converts: (names: string) =>
       `The values of ${names} are converted. A value that the new type can't hold is refused or rounded.`,
   },
