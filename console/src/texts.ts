@@ -115,6 +115,16 @@ export const texts = {
     grid: (table: string) => `Records of ${table}`,
     keys: "Arrow keys move, Enter edits, Space opens the record, Shift+Space selects",
   },
+  saved: {
+    save: "Save",
+    remove: (name: string) => `Delete ${name}`,
+  },
+  views: {
+    label: "Views",
+    name: "Name of this view",
+    none: "Save the present filter, order, search and columns under a name. This browser keeps them for the table.",
+    all: "all records",
+  },
   record: {
     heading: "Record",
     adding: "New record",
@@ -274,8 +284,6 @@ export const texts = {
     saved: "Saved queries",
     noSaved: "Save the statements of the editor under a name. This browser keeps them for the project.",
     name: "Name of the query",
-    save: "Save",
-    removeSaved: (name: string) => `Delete ${name}`,
     exportSaved: "Export as JSON",
     cancel: "Cancel",
     canceled: "Canceled. The statement is killed in the database.",

@@ -95,6 +95,7 @@ export function Popup({
   children,
   shortcut,
   wide,
+  bare,
 }: {
   icon: IconName;
   label: string;
@@ -103,6 +104,7 @@ export function Popup({
   shortcut?: string;
   children: (close: () => void) => ComponentChildren;
   wide?: true;
+  bare?: true;
 }) {
   const [isOpen, setOpen] = useState(false);
   const own = useRef<HTMLDivElement>(null);
@@ -141,7 +143,7 @@ export function Popup({
   };
   return (
     <div class="popup" ref={own} onKeyDown={onKeyDown}>
-      <Button icon={icon} label={label} expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+      <Button icon={icon} label={label} expanded={isOpen} onClick={() => setOpen(!isOpen)} {...(bare && { bare })}>
         {badge ? <span class="badge">{badge}</span> : null}
       </Button>
       {isOpen && (

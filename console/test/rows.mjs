@@ -39,6 +39,25 @@ export const manyRows = ({ database, call }) => {
   };
 
   return {
+    async "keep a view under a name"(tab) {
+      await open(tab);
+      await tab.press("Views");
+      await tab.fill("Name of this view", "thirties", ".panel");
+      await tab.keys("Enter");
+      await tab.sees("id between 30,39", ".panel .history");
+      await tab.isAccessible("saved views", ["dark", "light"]);
+      await tab.go(`#/data/${database}/books`);
+      await tab.sees("350 records", ".status");
+      await tab.page.reload();
+      await tab.press("Views 1");
+      await tab.press("thirties id between 30,39");
+      await tab.sees("10 records", ".status");
+      await tab.press("Views 1");
+      await tab.press("Delete thirties");
+      await tab.keys("Escape");
+      await tab.page.waitForSelector("::-p-aria([name='Views'][role='button'])");
+    },
+
     async "select records, and copy them in four forms"(tab) {
       await open(tab);
       await tab.click(box(2));

@@ -7,7 +7,7 @@ import { Button, Confirm, Spinner, useTitle } from "../ui";
 import { type Editor, openEditor } from "./editor";
 import { type Outcome, Outcomes } from "./results";
 import { run } from "./run";
-import { History, type Past, Saved } from "./saved";
+import { History, type Past, SavedQueries } from "./saved";
 import { limited, losesData, type Statement, split, statementAt } from "./split";
 
 const HISTORY_MAX = 50;
@@ -141,7 +141,7 @@ export default function Sql() {
           </select>
         </label>
         <span class="grow" />
-        <Saved
+        <SavedQueries
           present={() => ({ query: editor.current?.state().text ?? "", database })}
           onChoose={(one) => {
             if (databases.value?.includes(one.database)) choose(one.database);

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { kindOf, type Schema } from "../schema";
+import { Saved } from "../saved";
 import { texts } from "../texts";
 import { Button, Copy, Popup } from "../ui";
 import { label } from "../values";
@@ -40,13 +41,29 @@ export function ToolBar({ children, ...props }: Props & { children: ComponentChi
       <Popup icon="columns" label={texts.table.columns} badge={query.columns?.length}>
         {() => <Columns {...props} />}
       </Popup>
-      <Popup icon="code" label={texts.table.code} wide>
+      <Saved
+        label={texts.views.label}
+        storedAs={`views:${props.database}.${props.table}`}
+        nameLabel={texts.views.name}
+        hint={texts.views.none}
+        present={() => ({ query })}
+        onChoose={(one) => props.setQuery(one.query)}
+        describe={(one) => <code>{summaryOf(one.query)}</code>}
+      />
+      <Popup icon="code" label={texts.table.code} wide bare>
         {() => <Code {...props} />}
       </Popup>
       {children}
     </div>
   );
 }
+
+const summaryOf = ({ filters, search, order }: Query): string =>
+  [
+    ...filters.map(({ field, operator, value }) => `${field} ${operatorOf(operator).label} ${value}`),
+    ...(search ? [search.searchTerm] : []),
+    ...order.map(({ field, strategy }) => `${field} ${strategy}`),
+  ].join(", ") || texts.views.all;
 
 type PanelProps = Props & { close: () => void };
 
