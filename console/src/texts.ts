@@ -4,6 +4,7 @@ import { home } from "./texts/home";
 import { issuers } from "./texts/issuers";
 import { roles } from "./texts/roles";
 import { signIn } from "./texts/signin";
+import { sql } from "./texts/sql";
 
 const records = (count: number) => `${count.toLocaleString("en")} ${count === 1 ? "record" : "records"}`;
 
@@ -254,59 +255,7 @@ export const texts = {
     more: (count: number) => `and ${count} more`,
     label: "Diagram of tables and foreign keys",
   },
-  sql: {
-    heading: "SQL",
-    statement: "SQL statement",
-    database: "Database",
-    run: "Run statement",
-    runAll: "Run all",
-    progress: (at: number, of: number) => (of === 1 ? "Running …" : `Running statement ${at} of ${of} …`),
-    statements: "Statements that were run",
-    nth: (at: number, summary: string) => `${at}: ${summary}`,
-    failed: "refused",
-    notRun: (first: number, last: number) =>
-      first === last ? `Statement ${first} was not run.` : `Statements ${first} to ${last} were not run.`,
-    rowCount: (rows: number) => `${rows.toLocaleString("en")} ${rows === 1 ? "row" : "rows"}`,
-    limit: (rows: number) => `Limit of ${rows.toLocaleString("en")} rows`,
-    limitAdded: (rows: number) => `LIMIT ${rows} was added, since the SELECT has no limit.`,
-    ask: "Run these statements?",
-    /** The question and its answer, by the first word of the statement. */
-    asked: {
-      DELETE: ["This deletes all records of the table. It can't be undone.", "Delete all records"],
-      TRUNCATE: ["This deletes all records of the table. It can't be undone.", "Delete all records"],
-      UPDATE: ["This changes all records of the table. It can't be undone.", "Change all records"],
-      DROP: ["This can't be undone.", "Drop"],
-    } as Record<string, [string, string]>,
-    askedOther: [
-      "This drops something, or changes or deletes records without WHERE. It can't be undone.",
-      "Run all the same",
-    ] as [string, string],
-    saved: "Saved queries",
-    noSaved: "Save the statements of the editor under a name. This browser keeps them for the project.",
-    name: "Name of the query",
-    exportSaved: "Export as JSON",
-    cancel: "Cancel",
-    canceled: "Canceled. The statement is killed in the database.",
-    explain: "Explain",
-    history: "History",
-    noHistory: "What you run in this tab is listed here.",
-    table: "Table",
-    chart: "Chart",
-    download: "Download CSV",
-    empty: "The statement returned no rows.",
-    hint: "Ctrl+Enter runs the selection or the statement at the cursor, Ctrl+Shift+Enter all. Ctrl+Space completes.",
-    full: "SQL needs a full key.",
-    done: (rows: number, warnings: number) =>
-      `${rows.toLocaleString("en")} affected ${rows === 1 ? "row" : "rows"}${warnings ? `, ${warnings} warnings` : ""}`,
-    rows: (rows: number, ms: number) => `${rows.toLocaleString("en")} ${rows === 1 ? "row" : "rows"} in ${ms} ms`,
-    result: (index: number) => `Result ${index + 1}`,
-    x: "X axis",
-    y: "Values",
-    noChart: "A chart needs a column of numbers.",
-    chart1: "Line",
-    chart2: "Bars",
-    form: "Form",
-  },
+  sql,
   media: {
     heading: "Media",
     folders: "Folders",
