@@ -39,6 +39,13 @@ export const manyRows = ({ database, call }) => {
   };
 
   return {
+    async "open an address that was written by hand"(tab) {
+      for (const options of ["filter=5", "filter=[null]", "order=5", "columns=5", "search=7"]) {
+        await tab.go(`#/data/${database}/books?${options}`);
+        await tab.sees("350 records", ".status");
+      }
+    },
+
     async "keep a view under a name"(tab) {
       await open(tab);
       await tab.press("Views");

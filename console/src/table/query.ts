@@ -69,12 +69,19 @@ export function readQuery(options: URLSearchParams): Query {
       return otherwise;
     }
   };
+  // An address may be written by hand, or by somebody else.
+  const list = <T>(name: string, isWanted: (one: unknown) => boolean): T[] | null => {
+    const found = part<unknown>(name, null);
+    return Array.isArray(found) && found.every(isWanted) ? (found as T[]) : null;
+  };
+  const hasField = (one: unknown) => typeof (one as { field?: unknown } | null)?.field === "string";
+  const search = part<Query["search"]>("search", null);
   return {
-    filters: part("filter", []),
-    any: part("any", false),
-    order: part("order", []),
-    search: part("search", null),
-    columns: part("columns", null),
+    filters: list("filter", hasField) ?? [],
+    any: part<unknown>("any", false) === true,
+    order: list("order", hasField) ?? [],
+    search: Array.isArray(search?.fields) && typeof search.searchTerm === "string" ? search : null,
+    columns: list("columns", (one) => typeof one === "string"),
   };
 }
 
