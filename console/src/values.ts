@@ -17,7 +17,7 @@ export function show(value: unknown, kind: Kind): Shown {
   if (value === null || value === undefined) return { text: "NULL", look: "null" };
   if (value === "") return { text: "empty", look: "empty" };
   if (kind === "bytes") return { text: bytesOf(String(value)), look: "bytes" };
-  if (kind === "boolean") return { text: String(Number(value)), look: "boolean" };
+  if (kind === "boolean") return { text: String(typeof value === "boolean" ? Number(value) : value), look: "boolean" };
   if (typeof value === "object") return { text: cut(jsonText(value)), look: "json" };
   const look = isNumeric(kind) ? "number" : kind === "json" ? "json" : "text";
   return { text: cut(kind === "json" ? jsonText(value) : String(value)), look };
@@ -58,11 +58,14 @@ export function editable(value: unknown, kind: Kind): string {
   return String(value);
 }
 
-/** Returns the value for an editor's text. Throws a `SyntaxError` if the text of a JSON field is
- * not valid JSON. */
+const BOOLEANS: Record<string, number> = { true: 1, yes: 1, false: 0, no: 0 };
+
+/** Returns the value for an editor's text or a pasted one. A text that does not fit is the service's
+ * to refuse. Throws a `SyntaxError` if the text of a JSON field is not valid JSON. */
 export function parsed(text: string, kind: Kind): unknown {
   if (kind === "json" || kind === "geometry") return JSON.parse(marked(text));
-  if (kind === "boolean") return Number(text);
+  if (kind === "boolean")
+    return BOOLEANS[text.trim().toLowerCase()] ?? (/^\s*-?\d+\s*$/.test(text) ? Number(text) : text);
   if (kind === "datetime") return text.replace("T", " ");
   return text;
 }

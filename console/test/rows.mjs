@@ -216,6 +216,42 @@ export const manyRows = ({ database, call }) => {
         await call("PATCH", `crud/${database}/books/${id}`, { title: `Book 0${id}`, price: id });
     },
 
+    async "paste words as booleans, and lose none that is no boolean"(tab) {
+      const query = "CREATE TABLE flags (id INT PRIMARY KEY, done TINYINT(1) NULL, many INT NULL)";
+      await call("POST", "sql", { database, query });
+      const flags = async () =>
+        (await call("POST", `crud/${database}/flags/query`, { query: {} })).map(({ done }) => Number(done));
+      await tab.go(`#/data/${database}/flags`);
+      await tab.sees("This table has no records", ".status");
+      const add = async (text) => {
+        await tab.press("Rows");
+        await tab.fill("New records from a spreadsheet", "x", ".panel");
+        await tab.page.$eval(
+          ".panel textarea",
+          (area, text) => {
+            area.value = text;
+            area.dispatchEvent(new Event("input", { bubbles: true }));
+          },
+          text,
+        );
+        await tab.press("Add to the changes");
+        await tab.keys("Escape");
+      };
+      await add("1\tyes\n2\tNo\n3\tTRUE\n4\tfalse\n5\t1\n6\t0\n");
+      await tab.press("Save all");
+      await tab.gone(".edits");
+      assert.deepEqual(await flags(), [1, 0, 1, 0, 1, 0]);
+      await add("7\tn/a\tyes\n");
+      await tab.sees("n/a", ".grid");
+      await tab.press("Save all");
+      await tab.sees("done", "[role=alert]");
+      await tab.sees("Nothing was saved.", ".edits");
+      assert.equal((await flags()).length, 6);
+      await tab.press("Discard");
+      await tab.gone(".edits");
+      await call("POST", "schema", { database, table: "flags", drop: true });
+    },
+
     async "duplicate a record, and go to a key"(tab) {
       await tab.go(`#/data/${database}/books`);
       await tab.sees("350 records", ".status");

@@ -96,7 +96,7 @@ export function FieldInput(props: InputProps) {
         {(field.nullable || value === undefined || now === "") && (
           <option value="">{unset ?? (field.nullable ? texts.record.null : texts.record.default)}</option>
         )}
-        {members.map((member) => (
+        {(now === "" || members.includes(now) ? members : [...members, now]).map((member) => (
           <option key={member}>{member}</option>
         ))}
       </select>

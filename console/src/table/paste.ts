@@ -31,7 +31,6 @@ function valueIn(cell: string, field: Field): unknown {
   const kind = kindOf(field);
   if (cell === "" && field.nullable) return null;
   if (cell === "" && kind !== "text" && kind !== "long") return undefined;
-  if (kind === "boolean" && /^(true|false)$/i.test(cell)) return cell.toLowerCase() === "true" ? 1 : 0;
   try {
     return parsed(cell, kind);
   } catch {
