@@ -79,7 +79,7 @@ function Frame() {
         </span>
         <Again />
         {isTesting() ? (
-          <Button icon="undo" label={texts.roles.endTest} look="main" onClick={endTest} />
+          <Button icon="undo" label={texts.roles.endTest} look="main" onClick={() => void endTest()} />
         ) : (
           <Button
             icon="out"

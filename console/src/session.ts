@@ -93,7 +93,12 @@ export function beginTest(roleKey: string): void {
   location.reload();
 }
 
-export function endTest(): void {
+/** Revokes the key of the test, and shows the console as the user's own key sees it. */
+export async function endTest(): Promise<void> {
+  // If it fails, the key ends soon.
+  await clientOf(sessionStorage.getItem(OWN) ?? "")
+    .request("DELETE", `keys/${holder.value.id}`)
+    .catch(() => undefined);
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(KEPT_IN_TEST)) sessionStorage.removeItem(name);
   sessionStorage.setItem(KEY, sessionStorage.getItem(OWN) ?? "");
   sessionStorage.removeItem(OWN);

@@ -190,15 +190,21 @@ export async function manageRoles(tab, { database, call }) {
   await tab.sees("The claims must be a JSON object", ".test [role=alert]");
   const live = async () =>
     (await call("GET", "keys?limit=1000")).filter(({ name, state }) => name === "test of reader" && state === "live");
-  const last = Date.now() + 30_000;
-  while ((await live()).length > 0) assert.ok(Date.now() < last, "the key of the test is revoked");
+  const allRevoked = async () => {
+    const last = Date.now() + 30_000;
+    while ((await live()).length > 0) assert.ok(Date.now() < last, "the key of the test is revoked");
+  };
+  await allRevoked();
 
   await areaText(roleOf(database));
   await tab.press("Save role");
   await tab.sees("Saved.", ".role");
   await tab.fill("Claims of the tested key", '{"sub": 7}', ".role");
+  await tab.press("Show what it sees");
+  await tab.sees(authors, ".seen");
   await tab.press("Open the console as this role");
   await tab.sees("role reader", ".who");
+  assert.equal((await live()).length, 1, "the key lives while the console is open with it");
   await tab.sees("authors", ".side-tables");
   assert.ok(
     !(await tab.page.$eval(".side", (side) => side.innerText)).includes("books"),
@@ -206,6 +212,7 @@ export async function manageRoles(tab, { database, call }) {
   );
   await tab.press("End the test");
   await tab.sees("full key", ".who");
+  await allRevoked();
   await tab.go("#/roles/reader");
   await tab.page.waitForSelector(".role textarea");
   await areaText(`{"tables": {"${authors}": {"read": {"rows": {"name": {"value": {"claim": "nick"}}}}}}}`);

@@ -137,7 +137,14 @@ export function Test({ name, role, isSaved }: { name: string; role: Members | nu
           icon="key"
           label={words.console}
           disabled={!isSaved}
-          onClick={() => withClaims(async () => beginTest((await create()).key))}
+          onClick={() =>
+            withClaims(async () => {
+              const { key } = own.current ?? (await create());
+              // It is revoked when the test ends, not with this page.
+              own.current = null;
+              beginTest(key);
+            })
+          }
         />
         <a href={to("keys", [], { role: name })}>{words.keys}</a>
       </div>

@@ -91,7 +91,7 @@ export const roles = {
 
   test: "Test as this role",
   testHint:
-    "What a key of the saved role sees. The test makes a key for 15 minutes, and revokes it when you leave the page.",
+    "What a key of the saved role sees. The test makes a key for 15 minutes, and revokes it when you leave the page or end the test.",
   testSaved: "Save the role to test it.",
   claims: "Claims of the tested key",
   claimValue: (name: string) => `Claim ${name}`,
