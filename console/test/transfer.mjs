@@ -17,13 +17,17 @@ const TYPES = [
   [["1", "2147483648"], "bigint"],
   [["18446744073709551615", "0"], "bigint unsigned"],
   [["18446744073709551615", "-1"], "decimal(20,0)"],
-  [["1", "12.50"], "decimal(4,2)"],
+  [["1", "12.50"], "decimal(10,2)"],
+  [["0.5", "0.125"], "decimal(11,3)"],
+  [["123456789.5"], "decimal(11,2)"],
+  [[`${"9".repeat(64)}.5`], "decimal(65,1)"],
   [["0.5", "1e3"], "double"],
   [["1e999"], "varchar(255)"],
   [["007"], "varchar(255)"],
   [["-0"], "varchar(255)"],
   [["1", "x"], "varchar(255)"],
   [["true", "false"], "boolean"],
+  [["yes", "No", "TRUE"], "boolean"],
   [["true", "1"], "varchar(255)"],
   [["2024-02-29", "2024-01-01"], "date"],
   [["2024-02-30"], "varchar(255)"],
@@ -156,7 +160,7 @@ export const transfer = ({ database, call }) => ({
     await tab.page.waitForSelector('[aria-label="Type 4"]');
     assert.deepEqual(
       [await value("Type 1"), await value("Type 2"), await value("Type 3"), await value("Type 4")],
-      ["int", "varchar(255)", "decimal(6,2)", "date"],
+      ["bigint unsigned", "varchar(255)", "decimal(10,2)", "date"],
     );
     await tab.fill("Name 2", "name", ".import");
     await tab.press("Drop height");
@@ -213,6 +217,36 @@ export const transfer = ({ database, call }) => ({
       `#/data/${database}/big_people?filter=${encodeURIComponent('[{"field":"id","operator":"eq","value":"11000"}]')}`,
     );
     await tab.sees("two ⏎ lines", ".grid");
+  },
+
+  async "remove a new table that took no row, and try again with words as booleans"(tab) {
+    await tab.go(`#/import/${database}`);
+    await drop(tab, "goods.csv", "category_id,price,offered\n1,9.5,yes\n2,120,No\n2,,\n");
+    await tab.page.waitForSelector('[aria-label="Type 4"]');
+    const types = () => tab.page.$$eval('.import [aria-label^="Type "]', (fields) => fields.map(({ value }) => value));
+    assert.deepEqual(await types(), ["bigint unsigned", "bigint unsigned", "decimal(10,2)", "boolean"]);
+    await tab.fill("Type 2", "date", ".import");
+    await tab.press("Create the table and import");
+    await tab.sees("CREATE TABLE", "dialog");
+    await tab.press("Run");
+    await tab.sees("Done: 0 rows imported, 3 refused.", ".import");
+    await tab.isAccessible("an import that took no row", ["dark", "light"]);
+    await tab.press("Remove the new table and try again");
+    await tab.sees("DROP TABLE", "dialog");
+    await tab.press("Run");
+    await tab.page.waitForSelector('[aria-label="Type 4"]');
+    assert.deepEqual(await types(), ["bigint unsigned", "date", "decimal(10,2)", "boolean"]);
+    await tab.fill("Type 2", "bigint unsigned", ".import");
+    await tab.press("Create the table and import");
+    await tab.sees("CREATE TABLE", "dialog");
+    await tab.press("Run");
+    await tab.sees("Done: 3 rows imported.", ".import");
+    const goods = await call("POST", `crud/${database}/goods/query`, { query: {} });
+    assert.deepEqual(
+      goods.map(({ offered }) => offered && Number(offered)),
+      [1, 0, null],
+    );
+    await call("POST", "schema", { database, table: "goods", drop: true });
   },
 
   async "import NDJSON, and skip rows that are there"(tab) {

@@ -1,4 +1,5 @@
-// Infers the type of a column from its values, as `selkie import --create` does. Must not know where they come from.
+// Infers the type of a column from its values, as `selkie import --create` does, but leaves more room: whoever imports
+// here adds other records by hand afterwards. Must not know where the values come from.
 
 /** Types that all values so far fit. Only texts fit none of them. */
 const TYPES = ["boolean", "integer", "decimal", "double", "date", "datetime", "time", "json"] as const;
@@ -11,6 +12,9 @@ const VARCHAR_CHARS = 255;
 /** Room in a decimal for the rows that were not read. */
 const SPARE_DIGITS = 20;
 const SPARE_SCALE = 10;
+/** Room in a decimal for later values, as of prices: decimal(10,2). */
+const LEAST_DIGITS = 8;
+const LEAST_SCALE = 2;
 
 const NUMBER = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE][-+]?\d+)?$/;
 const TIME = /^-?(\d{2,3}):[0-5]\d:[0-5]\d(?:\.(\d{1,6}))?$/;
@@ -65,7 +69,7 @@ export class Values {
   }
 
   #typesOf(text: string): Type[] {
-    if (text === "true" || text === "false") return ["boolean"];
+    if (/^(?:true|false|yes|no)$/i.test(text)) return ["boolean"];
     if (/^[{[]/.test(text)) return isJson(text) ? ["json"] : [];
     const number = NUMBER.exec(text);
     if (number) return this.#number(text, number);
@@ -99,6 +103,11 @@ export class Values {
     return this.#nulls === 0 && this.#count > 0 && this.#types.includes("integer");
   }
 
+  /** Whether a column of the type of ids, `bigint unsigned`, can have the values. */
+  get isId(): boolean {
+    return this.#count > 0 && this.#types.includes("integer") && this.#least >= 0n && this.#most < 2n ** 64n;
+  }
+
   /** Returns the type; for rows of which not all were read, one with room for other values. */
   type(isWhole: boolean): string {
     const has = (type: Type) => this.#count > 0 && this.#types.includes(type);
@@ -112,7 +121,12 @@ export class Values {
       if (this.#least >= -(2n ** 63n) && this.#most < 2n ** 63n) return "bigint";
       if (this.#least >= 0n && this.#most < 2n ** 64n) return "bigint unsigned";
     }
-    if (has("decimal") && digits + scale <= DECIMAL_MAX_DIGITS) return `decimal(${digits + scale},${scale})`;
+    if (has("decimal") && digits + scale <= DECIMAL_MAX_DIGITS) {
+      // Integers alone come here if they are too many digits for `bigint`.
+      const least = scale > 0 ? Math.max(scale, LEAST_SCALE) : 0;
+      const most = Math.min(DECIMAL_MAX_DIGITS, Math.max(digits, LEAST_DIGITS) + least);
+      return `decimal(${most},${Math.min(least, most - digits)})`;
+    }
     if (has("double") && !has("decimal")) return "double";
     if (has("date")) return "date";
     if (has("datetime")) return precise("datetime");

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Columns } from "../design/columns";
 import { ChangeDialog } from "../design/change";
-import { type Draft, newTableOf } from "../design/draft";
+import { type Draft, type DraftColumn, newTableOf } from "../design/draft";
 import { words as tableWords } from "../design/words";
 import { SelectField, TextField } from "../manage/parts";
 import { loadTables, tables } from "../schema";
@@ -67,13 +67,20 @@ export default function ImportPage() {
 function FileImport({ file, database, table }: { file: File; database: string; table: string | undefined }) {
   const [reading, setReading] = useState<Reading | null>(null);
   const [started, setStarted] = useState<Target | null>(null);
+  const [made, setMade] = useState<Draft>();
   useEffect(() => void guessReading(file).then(setReading), []);
   const survey = useLoad(async () => reading && (await surveyOf(file, reading)), [reading]);
   if (!reading) return <Spinner label={words.reading} />;
-  if (started) return <Run file={file} reading={reading} target={started} />;
+  if (started) return <Run file={file} reading={reading} target={started} onAgain={() => setStarted(null)} />;
   return (
     <>
-      <ReadingFields reading={reading} onChange={setReading} />
+      <ReadingFields
+        reading={reading}
+        onChange={(reading) => {
+          setReading(reading);
+          setMade(undefined);
+        }}
+      />
       {survey.error ? (
         <Problem error={readFault(survey.error)} />
       ) : !survey.value ? (
@@ -88,7 +95,11 @@ function FileImport({ file, database, table }: { file: File; database: string; t
             survey={survey.value}
             database={database}
             table={table}
-            onStart={setStarted}
+            last={made}
+            onStart={(target, made) => {
+              setStarted(target);
+              setMade(made);
+            }}
           />
           <Preview survey={survey.value} />
         </>
@@ -181,13 +192,16 @@ function Into(props: IntoProps) {
   );
 }
 
-function IntoNew({ file, survey, database, onStart }: IntoProps) {
-  const [draft, setDraft] = useState<Draft>(() => draftFor(survey, file.name));
+const isBoolean = ({ type }: DraftColumn) => /^\s*(?:bool(?:ean)?|tinyint\s*\(1\))\s*$/i.test(type);
+
+function IntoNew({ file, survey, database, last, onStart }: IntoProps) {
+  const [draft, setDraft] = useState<Draft>(() => last ?? draftFor(survey, file.name));
   const [isAsking, setAsking] = useState(false);
   const edit = (part: Partial<Draft>) => setDraft({ ...draft, ...part });
   const table = draft.name.trim();
   /** The field of each column of the file, as far as it was not removed. */
   const fields = survey.columns.map((_, at) => draft.columns.find(({ id }) => id === at)?.name.trim() ?? null);
+  const booleans = survey.columns.map((_, at) => draft.columns.some((column) => column.id === at && isBoolean(column)));
   const { columns, reading } = survey;
   return (
     <>
@@ -219,7 +233,12 @@ function IntoNew({ file, survey, database, onStart }: IntoProps) {
           table={table}
           change={{ create: newTableOf(draft) }}
           losses={() => []}
-          onDone={() => onStart({ database, table, form: reading.form, columns, fields, onConflict: "" })}
+          onDone={() =>
+            onStart(
+              { database, table, form: reading.form, columns, fields, booleans, onConflict: "", isNew: true },
+              draft,
+            )
+          }
           onClose={() => setAsking(false)}
         />
       )}

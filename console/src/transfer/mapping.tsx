@@ -1,7 +1,8 @@
 // Chooses the field of a table for each column of a file.
 import { useState } from "preact/hooks";
+import type { Draft } from "../design/draft";
 import { Loaded, SelectField } from "../manage/parts";
-import { type Schema, schemaOf } from "../schema";
+import { kindOf, type Schema, schemaOf } from "../schema";
 import { Button, useLoad } from "../ui";
 import type { Target } from "./send";
 import { mapped, type Survey } from "./survey";
@@ -12,7 +13,9 @@ export interface IntoProps {
   survey: Survey;
   database: string;
   table: string | undefined;
-  onStart: (target: Target) => void;
+  /** The new table that was made before, if its import is tried again. */
+  last?: Draft | undefined;
+  onStart: (target: Target, made?: Draft) => void;
 }
 
 export function IntoTable(props: IntoProps & { table: string }) {
@@ -33,7 +36,10 @@ function Mapping({ survey, database, table, schema, onStart }: IntoProps & { tab
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        onStart({ database, table, form: reading.form, columns, fields, onConflict });
+        const booleans = fields.map((name) =>
+          schema.schema.some((field) => field.name === name && kindOf(field) === "boolean"),
+        );
+        onStart({ database, table, form: reading.form, columns, fields, booleans, onConflict });
       }}
     >
       <fieldset class="wide mapping">

@@ -1,5 +1,6 @@
 // Runs an import, and shows how far it is and what was refused.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ChangeDialog } from "../design/change";
 import { type Column, List } from "../manage/parts";
 import { to } from "../session";
 import { Button, Icon, Problem } from "../ui";
@@ -23,7 +24,16 @@ const columns: Column<Refusal>[] = [
   { head: words.row, of: ({ row }) => <code>{typeof row === "string" ? row : csvLine(row)}</code>, class: "reason" },
 ];
 
-export function Run({ file, reading, target }: { file: File; reading: Reading; target: Target }) {
+interface Props {
+  file: File;
+  reading: Reading;
+  target: Target;
+  /** Called when the table that the import had made is gone. */
+  onAgain: () => void;
+}
+
+export function Run({ file, reading, target, onAgain }: Props) {
+  const [isRemoving, setRemoving] = useState(false);
   const [state, setState] = useState<State>({ bytes: 0, imported: 0, unchanged: 0, refused: 0 });
   const refusals = useRef<Refusal[]>([]);
   const stop = useRef(false);
@@ -103,7 +113,21 @@ export function Run({ file, reading, target }: { file: File; reading: Reading; t
             <Icon name="table" />
             {words.records}
           </a>
+          {target.isNew && imported === 0 && (
+            <Button icon="undo" label={words.removeAndRetry} onClick={() => setRemoving(true)} />
+          )}
         </div>
+      )}
+      {isRemoving && (
+        <ChangeDialog
+          heading={words.removeNew}
+          database={target.database}
+          table={target.table}
+          change={{ drop: true }}
+          losses={() => []}
+          onDone={onAgain}
+          onClose={() => setRemoving(false)}
+        />
       )}
       {list.length > 0 && (
         <>

@@ -1,7 +1,7 @@
 // Sends the rows of a file to a table. A row that the service refuses is left out, and the others are written.
 import { isSelkieError, type SelkieError } from "@selkie/client";
 import { api } from "../session";
-import { jsonText } from "../values";
+import { jsonText, parsed } from "../values";
 import { csvLine, type FileRow, type Form } from "./read";
 import { objectOf } from "./survey";
 import { words } from "./words";
@@ -18,7 +18,11 @@ export interface Target {
   /** The columns of the file, and the field of each; null leaves the column out. */
   columns: readonly string[];
   fields: readonly (string | null)[];
+  /** Which columns go to boolean fields, where yes and no are values. */
+  booleans: readonly boolean[];
   onConflict: string;
+  /** Whether the import has made the table. */
+  isNew?: true;
 }
 
 export interface Refusal {
@@ -114,16 +118,21 @@ export class Import {
   }
 
   #encode({ text, cells }: FileRow): string {
-    const { form, columns, fields } = this.#target;
-    if (form === "csv") return csvLine(cells.filter((_, at) => fields[at] !== null));
-    if (columns.every((column, at) => fields[at] === column)) return text;
+    const { form, columns, fields, booleans } = this.#target;
+    const sent = (value: unknown, at: number) =>
+      booleans[at] && typeof value === "string" ? parsed(value, "boolean") : value;
+    if (form === "csv") {
+      const values = cells.map((cell, at) => (cell === null ? null : String(sent(cell, at))));
+      return csvLine(values.filter((_, at) => fields[at] !== null));
+    }
+    if (columns.every((column, at) => fields[at] === column && !booleans[at])) return text;
     const object = objectOf(text);
     if (!object) return text;
     const kept = Object.entries(object).flatMap(([name, value]) => {
       const at = columns.indexOf(name);
       // A name that the survey did not meet is the service's to judge.
       const field = at < 0 ? name : fields[at]!;
-      return field === null ? [] : [[field, value]];
+      return field === null ? [] : [[field, sent(value, at)]];
     });
     return jsonText(Object.fromEntries(kept));
   }

@@ -10,6 +10,10 @@ import { type Reading, rowsOf } from "./read";
 const READ_MAX_BYTES = 64_000_000;
 const PREVIEW_ROWS = 20;
 const NAME_MAX_CHARS = 64;
+/** The type of ids, as new tables of the table editor have it: a foreign key needs the same type on both sides. */
+const ID_TYPE = "bigint unsigned";
+
+const isIdName = (name: string) => /(?:^|[_\s-])id$/i.test(name) || /[a-z]Id$/.test(name);
 
 export interface Survey {
   reading: Reading;
@@ -100,7 +104,7 @@ function columnName(name: string, at: number, taken: Set<string>): string {
 export function draftFor({ columns, values, isWhole }: Survey, file: string): Draft {
   const taken = new Set<string>();
   const own = columns.map((name, id): DraftColumn => {
-    const type = values[id]!.type(isWhole);
+    const type = isIdName(name.trim()) && values[id]!.isId ? ID_TYPE : values[id]!.type(isWhole);
     return { id, name: columnName(name, id, taken), type, nullable: true };
   });
   const name = file
@@ -115,7 +119,7 @@ export function draftFor({ columns, values, isWhole }: Survey, file: string): Dr
   }
   // A column `id` that is no key leaves the table without one.
   if (id >= 0) return { ...newDraft(), name, columns: own, primaryKey: [] };
-  const key = { ...newDraft().columns[0]!, id: own.length, type: "bigint" };
+  const key = { ...newDraft().columns[0]!, id: own.length };
   return { ...newDraft(), name, columns: [key, ...own], primaryKey: [key.id] };
 }
 

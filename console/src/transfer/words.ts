@@ -45,6 +45,8 @@ export const words = {
   done: (imported: number, unchanged: number, refused: number) =>
     `Done: ${rows(imported)} imported${unchanged ? `, ${unchanged.toLocaleString("en")} skipped` : ""}${refused ? `, ${refused.toLocaleString("en")} refused` : ""}.`,
   records: "Show the records",
+  removeAndRetry: "Remove the new table and try again",
+  removeNew: "Remove the new table",
   refused: "Refused rows",
   refusedShown: (count: number, shown: number) => (count > shown ? `The first ${shown} of ${rows(count)}.` : ""),
   download: "Download the refused rows",
