@@ -51,7 +51,7 @@ interface Props {
 export function Bulk({ database, table, schema, query, edits, labels, selection, may, onChanged }: Props) {
   const rows = [...selection.rows.value.values()];
   const filtered = conditionsOf(query, edits.keys);
-  const [scope, setScope] = useState<"selected" | "filter">(rows.length || !filtered ? "selected" : "filter");
+  const [scope, setScope] = useState<"selected" | "filter">("selected");
   const fields = schema.schema.filter(({ writable }) => writable);
   const [name, setName] = useState("");
   const [value, setValue] = useState<unknown>(undefined);
