@@ -23,7 +23,7 @@ export async function signInByIssuer(tab, { browser, url, database, project, cal
 async function setIssuer(tab, provider, { database, call }) {
   const books = { read: { rows: { author_id: { claim: "author" } } } };
   await call("PUT", "roles/member", { tables: { [`${database}.books`]: books } });
-  await tab.press("Issuers", "link");
+  await tab.press("Sign-in (OIDC)", "link");
   await tab.sees("This project has no issuer yet.", ".manage");
   await tab.press("New issuer");
   await tab.fill("Issuer", provider.url, ".manage form");
@@ -42,6 +42,7 @@ async function setIssuer(tab, provider, { database, call }) {
   await tab.fill("JWK set", JSON.stringify(provider.jwks), ".manage form");
   await tab.press("Save issuer");
   await tab.sees("can't give tokens full or read access", ".manage [role=alert]");
+  await refusesClientId(tab);
   await tab.press("Remove value 1");
   await tab.press("Save issuer");
   await tab.sees("Saved.", ".manage");
@@ -60,6 +61,26 @@ async function setIssuer(tab, provider, { database, call }) {
     map: { admin: "full" },
     clientId: provider.clientId,
   });
+}
+
+/** Saves the form at a service that leaves the client id to its operator. */
+async function refusesClientId(tab) {
+  const command = `selkie issuer add --project`;
+  await tab.sees(command, ".manage form");
+  await tab.page.evaluate(() => {
+    const { fetch } = globalThis;
+    globalThis.fetch = async () => {
+      globalThis.fetch = fetch;
+      const error = { code: "permission_denied", message: "Only the operator may set the client id of an issuer." };
+      const headers = { "content-type": "application/json" };
+      return new Response(JSON.stringify({ success: false, error }), { status: 403, headers });
+    };
+  });
+  await tab.press("Save issuer");
+  await tab.sees("Here only the operator may set it.", ".manage form");
+  const field = await tab.page.waitForSelector("::-p-aria([name='Client id of the console']):disabled");
+  assert.equal(await field.evaluate(({ value }) => value), "", "the rest can be saved");
+  await tab.isAccessible("a client id that only the operator may set", ["dark", "light"]);
 }
 
 async function users(browser, provider, { url, database, project }) {

@@ -1,6 +1,7 @@
 // The form of one issuer: whose tokens, by which keys, with which roles.
 import { useEffect, useState } from "preact/hooks";
 import { redirectUri } from "../oidc";
+import { holder } from "../session";
 import { texts } from "../texts";
 import { Button } from "../ui";
 import { jsonText, parsed } from "../values";
@@ -26,11 +27,13 @@ interface Props {
   /** The issuer that is changed; null for a new one. */
   issuer: Issuer | null;
   roles: readonly string[];
+  /** Whether the service has refused the client id, which only the operator may set. */
+  isOperators: boolean;
   onSave: (issuer: string, body: Record<string, unknown>) => void;
   onClose: () => void;
 }
 
-export function IssuerForm({ issuer, roles, onSave, onClose }: Props) {
+export function IssuerForm({ issuer, roles, isOperators, onSave, onClose }: Props) {
   const [name, setName] = useState(issuer?.issuer ?? "");
   const [audience, setAudience] = useState(issuer?.audience ?? "");
   const [isByUrl, setByUrl] = useState(!issuer || issuer.jwksUrl !== null);
@@ -39,7 +42,8 @@ export function IssuerForm({ issuer, roles, onSave, onClose }: Props) {
   const [roleClaim, setRoleClaim] = useState(issuer?.roleClaim ?? "");
   const [role, setRole] = useState(issuer?.role ?? "");
   const [map, setMap] = useState<[string, string][]>(Object.entries(issuer?.map ?? {}));
-  const [clientId, setClientId] = useState(issuer?.clientId ?? "");
+  const [wantedId, setClientId] = useState(issuer?.clientId ?? "");
+  const clientId = isOperators ? (issuer?.clientId ?? "") : wantedId;
   const [isWrong, setWrong] = useState(false);
   const [back, setBack] = useState("");
   useEffect(() => {
@@ -60,6 +64,11 @@ export function IssuerForm({ issuer, roles, onSave, onClose }: Props) {
     });
   };
   const change = (at: number, to: [string, string]) => setMap(map.map((own, index) => (index === at ? to : own)));
+  const command = [
+    `selkie issuer add --project ${holder.value.project} --issuer ${name || "<URL>"} --audience ${audience || "<AUDIENCE>"}`,
+    isByUrl ? `--jwks-url ${jwksUrl || "<URL>"}` : "--jwks <FILE>",
+    `--client-id ${wantedId || "<ID>"}`,
+  ].join(" ");
   return (
     <form onSubmit={submit}>
       {!issuer && (
@@ -160,9 +169,19 @@ export function IssuerForm({ issuer, roles, onSave, onClose }: Props) {
           </div>
         </fieldset>
       )}
-      <TextField label={words.clientId} value={clientId} maxLength={255} onChange={setClientId} />
+      <TextField
+        label={words.clientId}
+        value={clientId}
+        maxLength={255}
+        isDisabled={isOperators}
+        onChange={setClientId}
+      />
       <p class="dim wide">
         {words.clientHint} <code>{back}</code>
+      </p>
+      <p class="dim wide">
+        {isOperators && <strong>{words.clientRefused} </strong>}
+        {words.clientOperator} <code>{command}</code>
       </p>
       <Button type="submit" look="main" label={words.save} />
       <Button label={texts.cancel} onClick={onClose} />

@@ -1,4 +1,5 @@
 // The issuers of the project, whose tokens sign its users in: list, set, remove.
+import { isSelkieError } from "@selkie/client";
 import { useState } from "preact/hooks";
 import { api } from "../session";
 import { texts } from "../texts";
@@ -24,12 +25,16 @@ export default function Issuers() {
   const [removing, setRemoving] = useState<Issuer | null>(null);
   const [told, setTold] = useState<string[] | null>(null);
   const [error, attempt] = useAttempt();
+  const [isOperators, setOperators] = useState(false);
   useTitle(words.heading);
   const change = (work: () => Promise<{ warnings?: string[] }>) =>
     attempt(async () => {
       setRemoving(null);
       setTold(null);
-      const { warnings = [] } = await work();
+      const { warnings = [] } = await work().catch((refused: unknown) => {
+        if (isSelkieError(refused) && refused.message.includes("may set the client id")) setOperators(true);
+        throw refused;
+      });
       setChanging(null);
       setTold(warnings);
       issuers.again();
@@ -80,6 +85,7 @@ export default function Issuers() {
           key={changing === "new" ? "" : changing.issuer}
           issuer={changing === "new" ? null : changing}
           roles={roles.value ?? []}
+          isOperators={isOperators}
           onSave={(name, body) => void change(() => api().request("PUT", pathOf(name), { body }))}
           onClose={() => setChanging(null)}
         />

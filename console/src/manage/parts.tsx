@@ -85,6 +85,7 @@ interface TextFieldProps {
   maxLength?: number;
   title?: string;
   isWrong?: boolean;
+  isDisabled?: boolean;
 }
 
 /** Narrows a list to what holds the words. */
@@ -107,7 +108,16 @@ export const Find = ({
 );
 
 /** An input under its label. */
-export const TextField = ({ label, onChange, class: own, isCode, isWrong, type, ...rest }: TextFieldProps) => (
+export const TextField = ({
+  label,
+  onChange,
+  class: own,
+  isCode,
+  isWrong,
+  isDisabled,
+  type,
+  ...rest
+}: TextFieldProps) => (
   <label class={own}>
     {label}
     <input
@@ -115,6 +125,7 @@ export const TextField = ({ label, onChange, class: own, isCode, isWrong, type, 
       type={type as "text" | undefined}
       class={isCode && "mono"}
       aria-invalid={isWrong || undefined}
+      disabled={isDisabled}
       onInput={(event) => onChange(event.currentTarget.value)}
     />
   </label>

@@ -1,6 +1,6 @@
 // The texts of the page of issuers.
 export const issuers = {
-  heading: "Issuers",
+  heading: "Sign-in (OIDC)",
   hint: "An issuer is the identity provider of your users: their tokens are accepted instead of keys, with the role that you say here.",
   none: "This project has no issuer yet.",
   add: "New issuer",
@@ -32,6 +32,9 @@ export const issuers = {
   clientId: "Client id of the console",
   clientHint:
     "With it, users sign in to the console at the issuer. Everybody who opens the console sees the issuer and the project. Register this redirect URI at the issuer:",
+  clientOperator:
+    "Unless the setting project_sign_in is on, only the operator may set it, by this command; roles are added to it as above:",
+  clientRefused: "Here only the operator may set it. The rest can be saved without it.",
   console: "Console",
   signsIn: "signs in",
   createdAt: "Created",
