@@ -3,7 +3,7 @@ import { effect } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { Home } from "./home";
 import { answer } from "./oidc";
-import { client, endTest, holder, isTesting, key, link, route, signOut } from "./session";
+import { client, endTest, holder, isTesting, key, link, refusedKey, route, signOut } from "./session";
 import { databases, forget, loadDatabases, tables } from "./schema";
 import { SideBar } from "./sidebar";
 import { LinkSignIn, SignIn } from "./signin";
@@ -41,6 +41,9 @@ function Frame() {
   useEffect(load, [key.value]);
   useEffect(() => setOpen(false), [route.value]);
   const { access, project, name, issuer } = holder.value;
+  // A user's token ends as a matter of course, and `Again` gets another one.
+  const isRefused = refusedKey.value === key.value && !issuer;
+  const leave = () => (unsaved.value.size > 0 ? setLeaving(true) : signOut());
   return (
     <div class={isOpen ? "frame open" : "frame"}>
       <a
@@ -81,12 +84,7 @@ function Frame() {
         {isTesting() ? (
           <Button icon="undo" label={texts.roles.endTest} look="main" onClick={() => void endTest()} />
         ) : (
-          <Button
-            icon="out"
-            label={texts.signOut}
-            look="quiet"
-            onClick={() => (unsaved.value.size > 0 ? setLeaving(true) : signOut())}
-          />
+          <Button icon="out" label={texts.signOut} look="quiet" onClick={leave} />
         )}
       </header>
       {isLeaving && (
@@ -99,9 +97,28 @@ function Frame() {
           <UnsavedTables onChoose={() => setLeaving(false)} />
         </Confirm>
       )}
-      <SideBar reload={load} />
+      {isRefused || <SideBar reload={load} />}
       <main id="content" tabIndex={-1}>
-        {error ? <Problem error={error} again={load} /> : <View />}
+        {isRefused ? (
+          <div class="problem" role="alert">
+            <strong>{texts.refusedKey}</strong>
+            <div class="row">
+              {isTesting() || <Button icon="key" look="main" label={texts.otherKey} onClick={leave} />}
+              <Button
+                icon="reload"
+                label={texts.error.again}
+                onClick={() => {
+                  refusedKey.value = null;
+                  load();
+                }}
+              />
+            </div>
+          </div>
+        ) : error ? (
+          <Problem error={error} again={load} />
+        ) : (
+          <View />
+        )}
       </main>
     </div>
   );

@@ -20,6 +20,7 @@ interface Upload {
   id: number;
   file: File;
   folder: string;
+  isPrivate: boolean;
   sent: number;
   error?: unknown;
   isDone?: true;
@@ -48,6 +49,7 @@ export function Media() {
   const [limit, setLimit] = useState(PAGE_FILES);
   const [chosen, setChosen] = useState<FileInfo | null>(null);
   const [uploads, setUploads] = useState<Upload[]>([]);
+  const [isPrivate, setPrivate] = useState(false);
   const [isOver, setOver] = useState(false);
   const count = useRef(0);
   useTitle(words.heading);
@@ -75,12 +77,14 @@ export function Media() {
 
   const patch = (id: number, part: Partial<Upload>) =>
     setUploads((list) => list.map((one) => (one.id === id ? { ...one, ...part } : one)));
-  const send = async ({ id, file, folder: target }: Upload, update?: true) => {
+  const send = async ({ id, file, folder: target, isPrivate }: Upload, update?: true) => {
     patch(id, { error: undefined, sent: 0 });
     try {
       await api().media.upload(file, {
         ...(target ? { folder: target } : {}),
         ...(update ? { update } : {}),
+        // Never `false`, which would make a private file public that is replaced.
+        ...(isPrivate ? { private: true } : {}),
         resumableAbove: PART_BYTES,
         chunkSize: PART_BYTES,
         onProgress: ({ sent }) => patch(id, { sent }),
@@ -92,7 +96,9 @@ export function Media() {
     }
   };
   const add = async (list: Iterable<File>) => {
-    const added = [...list].map((file): Upload => ({ id: ++count.current, file, folder: folder ?? "", sent: 0 }));
+    const added = [...list].map(
+      (file): Upload => ({ id: ++count.current, file, folder: folder ?? "", isPrivate, sent: 0 }),
+    );
     setUploads((before) => [...before.filter(({ isDone }) => !isDone), ...added]);
     for (const upload of added) await send(upload);
   };
@@ -134,16 +140,27 @@ export function Media() {
         </label>
         <span class="grow" />
         {mayWrite && (
-          <label class="button main file">
-            <Icon name="upload" />
-            {words.upload}
-            <input
-              type="file"
-              multiple
-              aria-label={words.upload}
-              onChange={(event) => event.currentTarget.files && void add([...event.currentTarget.files])}
-            />
-          </label>
+          <>
+            <span class="dim small">{isPrivate ? words.privateHint : words.publicHint}</span>
+            <label class="check">
+              <input
+                type="checkbox"
+                checked={isPrivate}
+                onChange={(event) => setPrivate(event.currentTarget.checked)}
+              />
+              {words.private}
+            </label>
+            <label class="button main file">
+              <Icon name="upload" />
+              {words.upload}
+              <input
+                type="file"
+                multiple
+                aria-label={words.upload}
+                onChange={(event) => event.currentTarget.files && void add([...event.currentTarget.files])}
+              />
+            </label>
+          </>
         )}
       </div>
       {uploads.length > 0 && (

@@ -14,6 +14,7 @@ const KEPT_IN_TEST = "selkie.test.";
 const LINK = "#link=";
 /** The name under which is kept what a user's token does not say: the project, and what it may do there. */
 const USER = "user";
+const UNAUTHORIZED = 401;
 
 /** The content of a key's token, used only to hide actions that the server would refuse. */
 interface Holder {
@@ -34,7 +35,19 @@ export const holder = computed<Holder>(() => ({
   ...kept<Partial<Holder>>(USER, {}),
 }));
 
-export const clientOf = (own: string): Selkie => createClient({ url: location.origin, key: own, fetch: exactFetch });
+/** The key that the service last refused, as of a key that was revoked or has expired. */
+export const refusedKey = signal<string | null>(null);
+
+export const clientOf = (own: string): Selkie =>
+  createClient({
+    url: location.origin,
+    key: own,
+    fetch: async (address, init) => {
+      const response = await exactFetch(address, init);
+      if (response.status === UNAUTHORIZED) refusedKey.value = own;
+      return response;
+    },
+  });
 
 /** Returns the client. Throws if nobody is signed in; views are shown only after signing in. */
 export function api(): Selkie {

@@ -248,6 +248,7 @@ const tasks = {
   async "keep files"(tab) {
     await tab.go(`#/media?folder=${folder}`);
     await tab.sees("No files here yet.", ".files");
+    await tab.sees("Anybody with the address can see a public file.", ".media");
     const chooser = await tab.page.waitForSelector('input[type=file][aria-label="Upload"]');
     await chooser.uploadFile(
       ...["picture.png", "schema.sql", "console.mjs"].map((name) => new URL(name, import.meta.url).pathname),
@@ -267,6 +268,13 @@ const tasks = {
       if (left) await tab.click(".thumb");
     }
     await tab.sees("No files here yet.", ".files");
+    await tab.press("Upload as private", "checkbox");
+    await tab.sees("A private file needs a key of the project or a signed link.", ".media");
+    await chooser.uploadFile(new URL("schema.sql", import.meta.url).pathname);
+    await tab.sees("private", ".thumb");
+    const [{ id, url: address, private: isPrivate }] = await call("GET", `media?folder=${folder}`);
+    assert.deepEqual([isPrivate, (await fetch(address)).status], [true, 404]);
+    await call("DELETE", `media/${id}`);
   },
 
   async "sign out"(tab) {
@@ -332,6 +340,25 @@ await inChromium(async (browser) => {
   await author.keys(" ");
   await author.page.waitForSelector('[data-field="note"] input, [data-field="note"] textarea');
   author.check();
+
+  // A key that is revoked while the console is open with it.
+  const made = await call("POST", "keys", { name: "short", access: "read", expires: "1h" });
+  const short = await Tab.open(browser, `${url}/console#/data/${database}/books`);
+  await short.signIn(made.key);
+  await short.sees("350 records", ".status");
+  await call("DELETE", `keys/${made.id}`);
+  const last = Date.now() + 60_000;
+  for (let isOver = false; !isOver; assert.ok(Date.now() < last, "the revoked key is refused")) {
+    await short.go(`#/data/${database}/authors`);
+    await short.go(`#/data/${database}/books`);
+    isOver = (await short.page.$("main > .problem")) !== null;
+  }
+  await short.sees("The service refuses this key: it was revoked or has expired.", "main [role=alert]");
+  assert.equal(await short.page.$(".spinner"), null, "nothing is awaited");
+  await short.isAccessible("a refused key", ["dark", "light"]);
+  await short.press("Sign in with another key");
+  await short.page.waitForSelector("#key");
+  short.check();
 
   // A role that allows 50 records in one answer.
   await fill();

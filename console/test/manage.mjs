@@ -33,6 +33,7 @@ export async function manage(browser, { url, database, link, call, folder }) {
   await tab.press("Stay signed in");
   await tab.press("Keys", "link");
   await tab.sees("Your key ends at", ".manage");
+  await tab.sees("Only some tables? Write a role first.", ".manage");
   await tab.fill("Name", "reports", ".manage form");
   await tab.press("Create key");
   await tab.sees("shown only now", ".created");
@@ -64,6 +65,15 @@ export async function manage(browser, { url, database, link, call, folder }) {
   await tab.sees(id, ".requests");
   assert.equal((await tab.page.$$(".requests tbody tr")).length, 1);
   await tab.isAccessible("activity", ["dark", "light"]);
+  await tab.press("Only changes, and SQL", "checkbox");
+  await tab.sees("None of the last requests has this id.", ".manage");
+  await tab.page.$eval("input[type=search][aria-label='Find a request id']", (input) => {
+    input.value = "";
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await tab.sees("DELETE", ".requests");
+  assert.ok(!(await tab.page.$eval(".requests", ({ innerText }) => innerText)).includes("GET"), "no reads");
+  await tab.press("Only changes, and SQL", "checkbox");
   await tab.fill("Find a request id", "no such id");
   await tab.sees("None of the last requests has this id.", ".manage");
 

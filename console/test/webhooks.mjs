@@ -80,6 +80,19 @@ async function manage(tab, receiver, { database, call }) {
   await tab.press("updates", "checkbox");
   await tab.press("Create webhook");
   await tab.sees("a network to which webhooks are not delivered", "form [role=alert]");
+  await tab.sees("It is a private or loopback address.", ".manage form");
+  await tab.press("Roles", "link");
+  await tab.press("Webhooks", "link");
+  await tab.press("New webhook");
+  await tab.sees("Condition", ".subscription");
+  const entered = await tab.page.$$eval(".manage form input:not([type=checkbox])", (list) =>
+    list.map(({ value }) => value),
+  );
+  assert.deepEqual(entered, [
+    "library",
+    "http://10.0.0.1/hook",
+    '{"id": {"value": 9007199254740993, "equality": "<"}}',
+  ]);
   await tab.fill("URL", receiver.address, ".manage form");
   await tab.press("Add table");
   await tab.press("Remove table 2");

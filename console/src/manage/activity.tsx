@@ -3,8 +3,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { api } from "../session";
 import { texts } from "../texts";
-import { Button, Problem, Spinner, useTitle } from "../ui";
+import { Button, Problem, Spinner, useLoad, useTitle } from "../ui";
 import { sizeOf } from "../values";
+import { everyPage } from "./keys";
 import { type Column, Find, List } from "./parts";
 
 const words = texts.activity;
@@ -225,7 +226,11 @@ function Lines({
   );
 }
 
-const COLUMNS: Column<Request>[] = [
+/** Returns whether the request may have changed something: a POST may also be a read. */
+const isChange = ({ method, route }: Request): boolean =>
+  !["GET", "HEAD", "OPTIONS"].includes(method) && !/\/(?:query|changes|sign)$/.test(route);
+
+const columnsOf = (names: ReadonlyMap<string, string>): Column<Request>[] => [
   { head: words.time, of: ({ at }) => new Date(at).toISOString().slice(11, 23) },
   { head: words.request, of: ({ method, route }) => <code>{`${method} ${route}`}</code>, isName: true },
   {
@@ -237,28 +242,47 @@ const COLUMNS: Column<Request>[] = [
   { head: words.database, of: ({ dbMicros }) => `${ms(dbMicros)} ms`, class: "right" },
   { head: words.rows, of: ({ rows }) => rows.toLocaleString("en"), class: "right" },
   { head: words.size, of: ({ bytes }) => sizeOf(bytes), class: "right" },
-  { head: words.key, of: ({ key }) => <code title={key ?? ""}>{key?.slice(0, 13)}…</code> },
+  {
+    head: words.key,
+    of: ({ key }) =>
+      key &&
+      (names.get(key) ? <span title={key}>{names.get(key)}</span> : <code title={key}>{key.slice(0, 13)}…</code>),
+  },
   { head: words.id, of: ({ id }) => <code>{id}</code> },
 ];
 
 function Last({ requests }: { requests: Request[] }) {
   const [wanted, setWanted] = useState("");
+  const [onlyChanges, setOnlyChanges] = useState(false);
+  // A key without a name, or of a user, is shown by its id.
+  const keys = useLoad(() => everyPage<{ id: string; name: string }>("keys", ({ id }) => id), []);
+  const names = new Map(keys.value?.map(({ id, name }) => [id, name]));
   const word = wanted.trim().toLowerCase();
-  const shown = requests.filter(({ id }) => id.toLowerCase().includes(word));
+  const shown = requests.filter(
+    (request) => request.id.toLowerCase().includes(word) && (!onlyChanges || isChange(request)),
+  );
   return (
     <section class="stack">
       <div class="row">
         <h2>{words.last}</h2>
         <Find label={words.find} value={wanted} onChange={setWanted} />
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={onlyChanges}
+            onChange={(event) => setOnlyChanges(event.currentTarget.checked)}
+          />
+          {words.onlyChanges}
+        </label>
       </div>
       {shown.length === 0 ? (
-        <p class="dim">{word ? words.notFound : words.empty}</p>
+        <p class="dim">{word ? words.notFound : onlyChanges ? words.noChanges : words.empty}</p>
       ) : (
         <List
           label={words.last}
           class="requests"
           rows={shown}
-          columns={COLUMNS}
+          columns={columnsOf(names)}
           keyOf={({ id, at, route }) => `${id} ${at} ${route}`}
         />
       )}

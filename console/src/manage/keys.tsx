@@ -1,6 +1,6 @@
 // The keys of the project: what they may do, when they end; create and revoke.
 import { useState } from "preact/hooks";
-import { api, holder, route } from "../session";
+import { api, holder, route, to } from "../session";
 import { texts } from "../texts";
 import { Button, Confirm, Problem, useAttempt, useLoad, useTitle, Warnings } from "../ui";
 import { type Column, List, Loaded, ShownOnce, TextField } from "./parts";
@@ -232,6 +232,9 @@ function Create({ onCreated }: { onCreated: () => void }) {
         </label>
         <Button type="submit" look="main" icon="plus" label={words.create} />
       </form>
+      <p class="dim">
+        {words.onlyTables} <a href={to("roles")}>{words.writeRole}</a>
+      </p>
       {ends && <p class="dim">{words.limited(at(new Date(ends * 1000).toISOString()))}</p>}
       {isWrong && (
         <p class="fault" role="alert">

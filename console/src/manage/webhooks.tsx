@@ -1,6 +1,7 @@
 // The webhooks of the project: their endpoints and whether these take what is sent; create one.
-import { useState } from "preact/hooks";
-import { api, route, to } from "../session";
+import { isSelkieError } from "@selkie/client";
+import { useEffect, useState } from "preact/hooks";
+import { api, keep, kept, route, to } from "../session";
 import { texts } from "../texts";
 import { Button, Problem, useAttempt, useLoad, useTitle } from "../ui";
 import { at, everyPage } from "./keys";
@@ -9,6 +10,9 @@ import { emptyDraft, type Draft, hasCondition, SubscriptionFields, subscriptionO
 import { Failing, OneWebhook, stateOf, UrlField, type Webhook } from "./webhook";
 
 const words = texts.webhooks;
+/** The name under which the tab keeps a webhook that is not created yet. */
+const DRAFT = "webhook";
+const NOTHING: { name: string; url: string; drafts?: Draft[] } = { name: "", url: "" };
 
 export default function Webhooks() {
   const [name] = route.value.parts;
@@ -71,9 +75,9 @@ const COLUMNS: Column<Webhook>[] = [
 ];
 
 function Create({ onCreated }: { onCreated: (created: Webhook) => void }) {
-  const [name, setName] = useState("");
-  const [url, setUrl] = useState("");
-  const [drafts, setDrafts] = useState(() => [emptyDraft()]);
+  const [name, setName] = useState(() => kept(DRAFT, NOTHING).name);
+  const [url, setUrl] = useState(() => kept(DRAFT, NOTHING).url);
+  const [drafts, setDrafts] = useState(() => kept(DRAFT, NOTHING).drafts ?? [emptyDraft()]);
   const [isWrong, setWrong] = useState(false);
   const [error, attempt] = useAttempt();
   const submit = async (event: Event) => {
@@ -82,8 +86,14 @@ function Create({ onCreated }: { onCreated: (created: Webhook) => void }) {
     setWrong(!areConditions);
     if (!areConditions) return;
     const body = { name, url, subscriptions: drafts.map(subscriptionOf) };
-    await attempt(async () => onCreated(await api().request("POST", "webhooks", { body, retries: 0 })));
+    await attempt(async () => {
+      const created = await api().request<Webhook>("POST", "webhooks", { body, retries: 0 });
+      keep(DRAFT, undefined);
+      onCreated(created);
+    });
   };
+  // What was entered is there again when the form is opened again.
+  useEffect(() => keep(DRAFT, { name, url, drafts }), [name, url, drafts]);
   const change = (at: number, to: Partial<Draft>) =>
     setDrafts(drafts.map((draft, index) => (index === at ? { ...draft, ...to } : draft)));
   return (
@@ -127,6 +137,9 @@ function Create({ onCreated }: { onCreated: (created: Webhook) => void }) {
         </p>
       )}
       {error !== null && <Problem error={error} />}
+      {isSelkieError(error) && error.message.includes("to which webhooks are not delivered") && (
+        <p class="wide">{words.privateAddress}</p>
+      )}
     </form>
   );
 }

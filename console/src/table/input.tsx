@@ -56,7 +56,9 @@ export function FieldInput(props: InputProps) {
       : value === undefined
         ? field.default !== null
           ? `${texts.record.default} ${field.default}`
-          : ""
+          : field.autoIncrement
+            ? texts.record.countsUp
+            : ""
         : "";
   const clear = !compact && field.nullable && (
     <Button
