@@ -1,6 +1,6 @@
 // The roles of the project: as tables and as the JSON of their files, which are one text, and what a key of a role sees.
 import { signal } from "@preact/signals";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { type Members, roleOf, textOf } from "../roles/file";
 import { Test } from "../roles/look";
 import { Limits, Matrix } from "../roles/matrix";
@@ -69,6 +69,14 @@ function Editor({ name, text }: { name: string; text: string }) {
   const [isDone, setDone] = useState(false);
   const [isRemoving, setRemoving] = useState(false);
   const path = `roles/${encodeURIComponent(wanted.trim())}`;
+  // Of a new role this editor takes over from the one that has saved it.
+  const isNew = told.value?.role === name && file === text;
+  useEffect(
+    () => () => {
+      if (name) told.value = null;
+    },
+    [],
+  );
   const attempt = async (change: () => Promise<void>) => {
     setDone(false);
     told.value = null;
@@ -107,11 +115,12 @@ function Editor({ name, text }: { name: string; text: string }) {
   }
   return (
     <div class="stack">
+      {name && <h2>{name}</h2>}
       <form onSubmit={save}>
         {!name && <TextField label={words.name} value={wanted} required maxLength={64} onChange={setWanted} />}
         <Button type="submit" look="main" label={words.save} />
         {name && <Button icon="trash" look="danger" label={words.remove} onClick={() => setRemoving(true)} />}
-        {isDone && (
+        {(isDone || isNew) && (
           <span class="note" role="status">
             {words.saved}
           </span>
