@@ -113,12 +113,14 @@ function Records({ database, table, schema }: { database: string; table: string;
     if (!rows) return;
     const control = new AbortController();
     setCount(undefined);
+    // Now, since a page may still arrive while the user signs out.
+    const own = tableOf(name);
     // The records are counted after the first page, for which the user waits.
     const stop = effect(() => {
       if (rows.isLoading.value || rows.error.value) return;
       queueMicrotask(() => stop());
       const { select: _, order: __, ...conditions } = JSON.parse(asked);
-      void countOf(tableOf(name), conditions, keys, control.signal).then(setCount, () => {});
+      void countOf(own, conditions, keys, control.signal).then(setCount, () => {});
     });
     return () => {
       stop();
