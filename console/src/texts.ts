@@ -137,7 +137,7 @@ export const texts = {
     related: "Related records",
     null: "NULL",
     default: "default",
-    countsUp: "counts up, leave it empty",
+    countsUp: "auto increment: leave it empty",
     generated: "computed by the database",
     required: "required",
     file: "Choose a file",
