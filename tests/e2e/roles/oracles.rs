@@ -114,10 +114,13 @@ async fn patterns_are_not_matched_against_hidden_records(host: Host) {
         seven.post("notes/query", &query).await.refused(ErrorCode::RoleForbids);
     }
     // The comparisons of ON are not limited by rules. Those that convert texts take long.
-    for matched in [json!({"source": "notes.body", "target": "w.latin"}), json!({"source": "w.latin", "targetLiteral": "π"})] {
+    for matched in
+        [json!({"source": "notes.body", "target": "w.latin"}), json!({"source": "w.latin", "targetLiteral": "π"})]
+    {
         let join = json!([{"tableName": "writers", "alias": "w", "joinType": "JOIN", "match": [matched]}]);
         seven.post("notes/query", &json!({"join": join})).await.refused(ErrorCode::RoleForbids);
-        let join = json!([{"tableName": "writers", "alias": "w", "match": [{"source": "w.name", "target": "inks.name"}]}]);
+        let join =
+            json!([{"tableName": "writers", "alias": "w", "match": [{"source": "w.name", "target": "inks.name"}]}]);
         assert_eq!(seven.post("inks/query", &json!({"join": join})).await.payload(), json!([]));
     }
     let beside = json!({"query": {"name": {"match": "pink"}, "writer": {"some": {"notes": {"some": {"id": 1}}}}}});
