@@ -15,7 +15,7 @@ const OTHER_WAY = [1845, 1846];
 
 export type Change = { create: NewTable } | { alter: Alteration } | { truncate: true } | { drop: true };
 
-/** Names the column instead of its place in the request, as `alter.addColumns[0].type`. */
+/** Replaces a path such as `alter.addColumns[0].` in a message by the column's name. */
 function withName(message: string, change: Change): string {
   const lists: Record<string, { name?: string }[]> = Object.assign({}, ...Object.values(change));
   return message.replace(/^\w+\.(\w*[cC]olumns)\[(\d+)\]\.?/, (place, list, at) => {

@@ -27,7 +27,7 @@ interface Props {
   /** The issuer that is changed; null for a new one. */
   issuer: Issuer | null;
   roles: readonly string[];
-  /** Whether the service has refused the client id, which only the operator may set. */
+  /** Whether the service has refused the client id because only the operator may set it. */
   isOperators: boolean;
   onSave: (issuer: string, body: Record<string, unknown>) => void;
   onClose: () => void;

@@ -69,7 +69,7 @@ function Editor({ name, text }: { name: string; text: string }) {
   const [isDone, setDone] = useState(false);
   const [isRemoving, setRemoving] = useState(false);
   const path = `roles/${encodeURIComponent(wanted.trim())}`;
-  // Of a new role this editor takes over from the one that has saved it.
+  // A new role that was saved is shown by a new editor, which says so.
   const isNew = told.value?.role === name && file === text;
   useEffect(
     () => () => {

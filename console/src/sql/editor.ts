@@ -67,7 +67,7 @@ const typeOver = EditorView.domEventHandlers({
   },
 });
 
-/** Longer texts are not marked: finding the part takes too long at each move of the cursor. */
+/** In longer texts, the statement at the cursor is not marked: finding it takes too long at each move. */
 const MARKED_MAX_CHARS = 50_000;
 
 /** Marks the part of the text that `find` returns for a position of the cursor. */

@@ -50,7 +50,7 @@ export function TableView({ database, table, tab: shown }: { database: string; t
         </nav>
       </div>
       {shown === "import" ? (
-        // It may make a table, and goes on when the schema is read again.
+        // An import may make a table. It must not end when the schema is then read again.
         <Lazy load={() => import("../transfer/import")} />
       ) : error ? (
         <Problem error={error} again={again} />

@@ -12,7 +12,7 @@ const VARCHAR_CHARS = 255;
 /** Room in a decimal for the rows that were not read. */
 const SPARE_DIGITS = 20;
 const SPARE_SCALE = 10;
-/** Room in a decimal for later values, as of prices: decimal(10,2). */
+/** A guessed decimal has at least these digits: decimal(10,2). */
 const LEAST_DIGITS = 8;
 const LEAST_SCALE = 2;
 

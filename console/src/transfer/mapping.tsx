@@ -13,7 +13,7 @@ export interface IntoProps {
   survey: Survey;
   database: string;
   table: string | undefined;
-  /** The new table that was made before, if its import is tried again. */
+  /** What was entered for a new table, which was removed since, so that its import can be tried again. */
   last?: Draft | undefined;
   onStart: (target: Target, made?: Draft) => void;
 }

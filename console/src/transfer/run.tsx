@@ -71,7 +71,7 @@ export function Run({ file, reading, target, onAgain }: Props) {
     };
   }, []);
   const { imported, unchanged, refused, bytes, trouble, end } = state;
-  // Halves of a refused request are sent one after another, so refusals don't arrive in the order of their lines.
+  // Rows that can't be read are refused at once, earlier rows of the same request later.
   const list = refusals.current.sort((one, other) => one.line - other.line);
   const download = () => {
     if (reading.form === "ndjson") {

@@ -18,7 +18,7 @@ export interface Target {
   /** The columns of the file, and the field of each; null leaves the column out. */
   columns: readonly string[];
   fields: readonly (string | null)[];
-  /** Which columns go to boolean fields, where yes and no are values. */
+  /** Whether each column is for a boolean field: yes and true become 1, no and false become 0. */
   booleans: readonly boolean[];
   onConflict: string;
   /** Whether the import has made the table. */

@@ -33,7 +33,7 @@ use crate::{
 /// Enough that the limit of deliveries under way is reached.
 const WEBHOOKS: usize = 64;
 
-/// An endpoint that answers 204, or 503 to a delivery that is not taken.
+/// An endpoint that answers 204 to a delivery that `takes` accepts, and 503 to others.
 pub(super) struct Endpoint {
     pub(super) url: String,
     task: AbortHandle,

@@ -113,7 +113,7 @@ async fn patterns_are_not_matched_against_hidden_records(host: Host) {
     ] {
         seven.post("notes/query", &query).await.refused(ErrorCode::RoleForbids);
     }
-    // The comparisons of ON are not limited by rules. Those that convert texts take long.
+    // Rules do not limit the comparisons of ON: the time of slow conversions would tell hidden text.
     for matched in
         [json!({"source": "notes.body", "target": "w.latin"}), json!({"source": "w.latin", "targetLiteral": "π"})]
     {
