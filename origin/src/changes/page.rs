@@ -189,10 +189,15 @@ impl Pager<'_> {
             if builder.place.position.includes(piece.gtid) {
                 continue;
             }
+            let break_here = self.break_in(piece);
             if builder.resumed_in.is_some_and(|gtid| gtid != piece.gtid) {
+                // The feed's memory has no transactions without changes, so a place from it may be before such ones.
+                if break_here.is_none() && !self.concerns(piece) {
+                    continue;
+                }
                 return Err(ChangesError::Resync(ResyncReason::UnknownPosition));
             }
-            if let Some(reason) = self.break_in(piece) {
+            if let Some(reason) = break_here {
                 self.add_items(builder, &items).await?;
                 // A pending change is of the broken transaction: the next page would have the same again.
                 if builder.is_full || !builder.changes.is_empty() {
@@ -234,6 +239,11 @@ impl Pager<'_> {
             }
         }
         self.add_items(builder, &items).await
+    }
+
+    /// Whether a subscription's table has rows in the piece.
+    fn concerns(&self, piece: &LogPiece) -> bool {
+        piece.rows.iter().any(|rows| self.subscriptions.all.iter().any(|followed| rows.table.path == *followed.path()))
     }
 
     fn break_in(&self, piece: &LogPiece) -> Option<ResyncReason> {

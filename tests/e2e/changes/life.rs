@@ -13,6 +13,7 @@ use std::time::Duration;
 cases! {
     Own: [
         a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost,
+        a_token_within_a_transaction_outlives_a_restart_whatever_came_before,
         a_commit_of_another_database_breaks_nothing,
         a_prepared_transaction_outlives_the_connection_that_read_it,
         a_long_row_breaks_only_the_tables_of_its_transaction,
@@ -138,6 +139,20 @@ async fn a_token_outlives_crashes_and_restarts_and_tells_what_the_log_lost(_: Ho
     let again = world.now().await;
     world.insert(5).await;
     assert_eq!(world.keys_since(&again).await, [5]);
+    world.stop().await;
+}
+
+/// The log has a transaction of a table that nobody follows, which the feed's memory passes over.
+async fn a_token_within_a_transaction_outlives_a_restart_whatever_came_before(_: Host) {
+    let mut world = World::start().await;
+    world.sql("CREATE TABLE others (id INT PRIMARY KEY)").await.payload();
+    let begin = world.now().await;
+    world.sql("INSERT INTO others VALUES (1)").await.payload();
+    world.sql("INSERT INTO lives VALUES (1), (2), (3)").await.payload();
+    let page = Page::of(&world.changes(&format!("since={begin}&limit=1")).await);
+    assert_eq!(page.changes[0]["key"], 1);
+    world = world.restart().await;
+    assert_eq!(world.keys_since(&page.next).await, [2, 3]);
     world.stop().await;
 }
 
